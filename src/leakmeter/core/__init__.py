@@ -1,0 +1,1 @@
+"""The vocabulary: records, questions, models, attacks, results. Everything else is built from these words."""
