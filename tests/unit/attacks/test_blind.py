@@ -1,0 +1,88 @@
+"""Rows that never ask the target: what they see is in the texts alone (H4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from leakmeter.attacks.blind import BagOfWords, Length, ReferenceAlone, ZlibAlone, assign_folds
+from leakmeter.core.attack import Answers
+from leakmeter.core.record import Record
+
+
+def table(texts: list[str], members: list[bool], groups: list[int], population: list[bool] | None = None) -> Any:
+    attack = BagOfWords()
+    features = attack.read(Answers([Record(str(i), {"text": text}) for i, text in enumerate(texts)]))
+    features = features.with_columns(
+        population=pl.Series(population or [False] * len(texts)),
+        member=pl.Series(members),
+        group=pl.Series(groups),
+        split=pl.lit("audit"),
+    )
+    return attack.judge(features, 0).scores["bag_of_words"].to_numpy()
+
+
+def auc(scores: Any, members: Any) -> float:
+    inside, outside = scores[members], scores[~members]
+    return float(((inside[:, None] > outside) + 0.5 * (inside[:, None] == outside)).mean())
+
+
+def words(rng: Any, n: int, among: int = 400) -> list[str]:
+    return [" ".join(f"w{w}" for w in rng.integers(among, size=30)) for _ in range(n)]
+
+
+def test_bag_of_words_sees_pools_with_different_words() -> None:
+    rng = np.random.default_rng(0)
+    texts = [text + (" invoice" if i < 100 and i % 2 else "") for i, text in enumerate(words(rng, 200))]
+    member = np.arange(200) < 100
+    assert auc(table(texts, member.tolist(), list(range(200))), member) > 0.65
+
+
+def test_bag_of_words_sees_nothing_in_pools_drawn_alike() -> None:
+    member = np.arange(300) < 150
+    values = [
+        auc(table(words(np.random.default_rng(seed), 300), member.tolist(), list(range(300))), member)
+        for seed in range(8)
+    ]
+    assert abs(np.mean(values) - 0.5) < 0.05
+
+
+def test_bag_of_words_never_scores_a_row_by_a_model_that_saw_its_group() -> None:
+    """Each group has a secret word; a classifier that saw the group would score it perfectly."""
+    rng = np.random.default_rng(1)
+    groups = [i // 4 for i in range(240)]
+    texts = [f"{text} {'secret%d ' % g * 5}" for text, g in zip(words(rng, 240), groups, strict=True)]
+    member = np.array([rng.random() < 0.5 for _ in range(60)]).repeat(4)
+    assert auc(table(texts, member.tolist(), groups), member) < 0.65
+
+
+def test_the_population_is_scored_too() -> None:
+    texts = words(np.random.default_rng(2), 150)
+    population = [i >= 100 for i in range(150)]
+    scores = table(texts, [i < 50 for i in range(150)], list(range(150)), population)
+    assert np.isfinite(scores).all()
+
+
+def test_folds_keep_groups_together_and_balance_members() -> None:
+    group = np.arange(200) // 2
+    member = np.arange(200) < 60
+    fold = assign_folds(group, member, 5, seed=0)
+    assert all(len(set(fold[group == g])) == 1 for g in range(100))
+    assert [int(member[fold == k].sum()) for k in range(5)] == [12] * 5
+
+
+def test_length_and_compression_come_from_the_text_alone() -> None:
+    records = [Record("a", {"text": "x" * 100}), Record("b", {"text": "the quick brown fox jumps"})]
+    assert Length().read(Answers(records))["length"].to_list() == [100.0, 25.0]
+    compressible, ordinary = ZlibAlone().read(Answers(records))["zlib_alone"].to_list()
+    assert compressible > ordinary
+
+
+@pytest.mark.parametrize("attack", [BagOfWords(), Length(), ZlibAlone(), ReferenceAlone()], ids=lambda a: a.type)
+def test_blind_rows_ask_the_target_nothing(attack: Any) -> None:
+    assert attack.blind
+    asked = list(attack.ask(Record("r", {"text": "Dear Ada"}), Answers(())))
+    assert all(ask.role != "target" for ask in asked)
