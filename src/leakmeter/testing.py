@@ -50,7 +50,7 @@ def check_model(model: ModelSpec, questions: Sequence[Question] | None = None, t
             alone = [_answered(answerer, [q]).with_columns(q=pl.lit(i, dtype=pl.UInt32)) for i, q in enumerate(mine)]
             _agree(whole, pl.concat(alone), tolerance, "one at a time")
             if kind is Likelihood:
-                _check_likelihoods(whole, mine)
+                _check_likelihoods(whole, [q for q in mine if isinstance(q, Likelihood)])
 
 
 def _questions(model: ModelSpec) -> list[Question]:
@@ -210,7 +210,7 @@ class _Silent(ModelSpec):
 
     @contextmanager
     def open(self) -> Iterator[Answerer]:
-        yield self  # type: ignore[misc]
+        yield self
 
     def answer(self, kind: Any, questions: Sequence[Question]) -> Iterator[pl.DataFrame]:
         yield from ()

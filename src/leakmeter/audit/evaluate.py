@@ -44,7 +44,7 @@ def evaluate(
     table = scores if isinstance(scores, pl.DataFrame) else _read(Path(scores))
     source = "a table in memory" if isinstance(scores, pl.DataFrame) else str(scores)
     rows, features = _prepared(table, 1.0 if higher_is_member else -1.0, source)
-    scored, fits = _judged(rows, features, table, seed)
+    scored, method = _judged(rows, features, table, seed)
     results = measure(rows, scored, [cast(Metric, build("metrics", m)) for m in metrics], (), seed)
     from leakmeter import __version__
 
@@ -53,7 +53,7 @@ def evaluate(
         "hardware": hardware(),
         "seed": seed,
         "rows": table.height,
-        **fits,
+        **method,
     }
     if not isinstance(scores, pl.DataFrame):
         environment["data"] = {"scores": file_digest(Path(scores))}
@@ -163,4 +163,5 @@ def _judged(rows: Rows, features: pl.DataFrame, table: pl.DataFrame, seed: int) 
         judgement = judged(attack, own, rows, seed)
         scored.append(Scored(attack.name, attack.blind, judgement.scores))
         fits.update({f"{name} {key}": value.to_dicts()[0] for key, value in judgement.tables.items()})
-    return scored, {"fits": fits} if fits else {}
+    about = {name: cast(Attack, build("attacks", name)).about for name in tables}
+    return scored, {"attacks": about, **({"fits": fits} if fits else {})}

@@ -60,14 +60,18 @@ class Asks:
 
     record: list[int] = field(default_factory=list)
     question: list[int] = field(default_factory=list)
-    tags: list[Mapping[str, Scalar]] = field(default_factory=list)
+    tags: dict[int, Mapping[str, Scalar]] = field(default_factory=dict)
+    """Row → its tags, where it has any."""
 
     def frame(self) -> pl.DataFrame:
         frame = pl.DataFrame(
             {"record": self.record, "question": self.question}, schema={"record": pl.UInt32, "question": pl.UInt32}
         )
-        names = dict.fromkeys(name for tags in self.tags if tags for name in tags)
-        return frame.with_columns(pl.Series(name, [tags.get(name) for tags in self.tags]) for name in names)
+        if not self.tags:
+            return frame
+        names = dict.fromkeys(name for tags in self.tags.values() for name in tags)
+        rows = [self.tags.get(row, {}) for row in range(len(self.record))]
+        return frame.with_columns(pl.Series(name, [tags.get(name) for tags in rows]) for name in names)
 
 
 Pool = dict[Question, int]
@@ -87,21 +91,25 @@ class BlockPlan:
         """Collect an attack's questions; in a later round, with what was answered about each record."""
         mine = self.asks[attack] = {}
         skipped = self.skipped[attack] = Counter()
+        open_asks: dict[tuple[str, Kind], tuple[Asks, Pool]] = {}
         nothing = Answers(())
         for position, record in enumerate(self.block.records):
             for item in attack.ask(record, nothing if answered is None else answered[position]):
                 if isinstance(item, Skip):
                     skipped[item.reason] += 1
                     continue
-                where = (item.role, type(item.question))
-                asks = mine.get(where)
-                if asks is None:
+                role, question, tags = item
+                where = (role, type(question))
+                found = open_asks.get(where)
+                if found is None:
                     self._check(attack, *where)
-                    asks = mine[where] = Asks()
-                pool = self.pools.setdefault(where, {})
+                    mine[where] = Asks()
+                    found = open_asks[where] = (mine[where], self.pools.setdefault(where, {}))
+                asks, pool = found
                 asks.record.append(position)
-                asks.question.append(pool.setdefault(item.question, len(pool)))
-                asks.tags.append(item.tags)
+                asks.question.append(pool.setdefault(question, len(pool)))
+                if tags:
+                    asks.tags[len(asks.record) - 1] = tags
 
     def _check(self, attack: Attack, role: str, kind: Kind) -> None:
         if kind not in attack.roles.get(role, ()):

@@ -28,7 +28,8 @@ class Pools:
     asked: Sequence[Record]
     member: Sequence[bool]
     population: Sequence[bool]
-    ordinals: dict[str, int]
+    group: Sequence[int]
+    """An ordinal for each record's group."""
 
     def rows(self, slices: Sequence[str]) -> Rows:
         """Ordinals and labels; ids and groups stay behind."""
@@ -36,9 +37,7 @@ class Pools:
             pl.DataFrame(
                 {
                     "record": np.arange(len(self.asked), dtype=np.uint32),
-                    "group": pl.Series(
-                        [self.ordinals[_group(r, i)] for i, r in enumerate(self.asked)], dtype=pl.UInt32
-                    ),
+                    "group": pl.Series(self.group, dtype=pl.UInt32),
                     "split": [record.split for record in self.asked],
                     "population": self.population,
                     "member": self.member,
@@ -65,7 +64,7 @@ class Pools:
             "members": members,
             "non-members": len(self.asked) - members - population,
             "population": population,
-            "groups": len(self.ordinals),
+            "groups": len(set(self.group)),
         }
 
     def warnings(self) -> list[str]:
@@ -86,10 +85,6 @@ class Pools:
         return found
 
 
-def _group(record: Record, position: int) -> str:
-    return f"g {record.group}" if record.group is not None else f"r {position}"
-
-
 def divide(config: AuditConfig, records: Sequence[Record]) -> Pools:
     """Members and non-members of the target among the audited records, and the population beside them."""
     selections = _selections(config)
@@ -100,19 +95,25 @@ def divide(config: AuditConfig, records: Sequence[Record]) -> Pools:
     rank = {split: i for i, split in enumerate(dict.fromkeys(record.split for record in records))}
     ordered = sorted(records, key=lambda r: rank[r.split])
     labels = target.membership(ordered) if target else [record.member for record in ordered]
+    places: dict[tuple[str, bool | None], tuple[bool, bool]] = {}
     asked, member, population = [], [], []
     for record, label in zip(ordered, labels, strict=True):
-        in_population = config.population.takes(record)
-        audited = config.audit.takes(record) if config.audit else not any(s.takes(record) for s in others)
-        if not in_population and not audited:
-            continue
-        if label is None and not in_population:
-            if target:
+        place = places.get((record.split, record.member))
+        if place is None:  # a selection looks at these two alone, so one record decides for all like it
+            audited = config.audit.takes(record) if config.audit else not any(s.takes(record) for s in others)
+            place = places[record.split, record.member] = (config.population.takes(record), audited)
+        in_population, audited = place
+        if not in_population:
+            if not audited:
+                continue
+            if label is None and target:
                 continue  # the target chose its epoch on it, so it is no fair member and no fair non-member
-            raise BadInput(
-                f"It is not known whether the records of split '{record.split}' were trained on. Give `member: true` "
-                "or `member: false` in the file or its `records:` entry, or use --members and --nonmembers."
-            )
+            if label is None:
+                raise BadInput(
+                    f"It is not known whether the records of split '{record.split}' were trained on. Give "
+                    "`member: true` or `member: false` in the file or its `records:` entry, or use --members and "
+                    "--nonmembers."
+                )
         asked.append(record)
         member.append(bool(label) and not in_population)
         population.append(in_population)
@@ -127,11 +128,21 @@ def divide(config: AuditConfig, records: Sequence[Record]) -> Pools:
     return pools
 
 
-def _ordinals(records: Sequence[Record]) -> dict[str, int]:
-    ordinals: dict[str, int] = {}
-    for position, record in enumerate(records):
-        ordinals.setdefault(_group(record, position), len(ordinals))
-    return ordinals
+def _ordinals(records: Sequence[Record]) -> list[int]:
+    """A number for each group; a record without one is its own."""
+    known: dict[str, int] = {}
+    numbers = []
+    alone = 0
+    for record in records:
+        if record.group is None:
+            numbers.append(len(known) + alone)
+            alone += 1
+        else:
+            number = known.get(record.group)
+            if number is None:
+                number = known[record.group] = len(known) + alone
+            numbers.append(number)
+    return numbers
 
 
 def _selections(config: AuditConfig) -> list[tuple[str, Select]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -152,13 +154,15 @@ class Run:
         attacks = config.resolved_attacks()
         blocks = [BlockPlan(block) for block in cut(asked, config.block)]
         for number in range(max(attack.rounds for attack in attacks)):
-            for block in blocks:
-                for attack in attacks:
-                    if number == 0:
-                        block.ask(attack)
-                    elif number < attack.rounds:
-                        block.ask(attack, BlockAnswers(block, bound, self.store).per_record(attack))
-            self._run_jobs(config, plan(blocks, bound, self.store))
+            with _no_collection():
+                for block in blocks:
+                    for attack in attacks:
+                        if number == 0:
+                            block.ask(attack)
+                        elif number < attack.rounds:
+                            block.ask(attack, BlockAnswers(block, bound, self.store).per_record(attack))
+                jobs = plan(blocks, bound, self.store)
+            self._run_jobs(config, jobs)
         return blocks
 
     def _run_jobs(self, config: AuditConfig, jobs: Sequence[Any]) -> None:
@@ -203,6 +207,18 @@ class Run:
             safe = "".join(c if c.isalnum() else "_" for c in one.attack)
             self.store.write_frame(folder / f"{safe}.parquet", one.scores)
         self.store.write_frame(self.store.evidence / f"records-{name}.parquet", pools.names())
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of small values are made here and none is part of a cycle; looking for cycles only costs time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def judged(attack: Attack, features: pl.DataFrame, rows: Rows, seed: int) -> Judgement:

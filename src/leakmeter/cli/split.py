@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -63,7 +64,7 @@ def _shares(parts: str) -> dict[str, float]:
     return shares
 
 
-def _plain(fields: dict[str, str]) -> dict[str, object]:  # type: ignore[type-arg]
+def _plain(fields: Mapping[str, str]) -> dict[str, object]:
     import json
 
     return {name: json.loads(value) if name == "messages" else value for name, value in fields.items()}

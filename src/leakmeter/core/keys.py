@@ -1,13 +1,13 @@
 """Keys: digests of content, so that the same thing has the same name everywhere.
 
-A key is blake2b over length-prefixed fields. The prefix keeps ("ab", "c") apart from ("a", "bc").
+A key is blake2b over length-prefixed fields. The lengths keep ("ab", "c") apart from ("a", "bc").
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +15,10 @@ import numpy as np
 _SIZE = 16
 
 
-def digest(*parts: str | bytes) -> bytes:
-    """The 16-byte key of a sequence of fields."""
-    return hashlib.blake2b(b"".join(_prefixed(parts)), digest_size=_SIZE).digest()
-
-
-def _prefixed(parts: Iterable[str | bytes]) -> Iterable[bytes]:
-    for part in parts:
-        raw = part.encode() if isinstance(part, str) else part
-        yield len(raw).to_bytes(8, "little")
-        yield raw
+def digest(*parts: str) -> bytes:
+    """The 16-byte key of a sequence of fields. The lengths come first, so the joined fields have one reading only."""
+    lengths = " ".join(map(str, map(len, parts)))
+    return hashlib.blake2b(f"{lengths}\n{''.join(parts)}".encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
 
 
 def canonical(value: object) -> str:
@@ -32,7 +26,7 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def short(*parts: str | bytes) -> str:
+def short(*parts: str) -> str:
     """A key as the 32 hex digits used in file names."""
     return digest(*parts).hex()
 
@@ -43,7 +37,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def generator(seed: int, *parts: str | bytes) -> np.random.Generator:
+def generator(seed: int, *parts: str) -> np.random.Generator:
     """A random generator that depends on a seed and a purpose, and on nothing that ran before."""
     return np.random.default_rng(np.frombuffer(digest(str(seed), *parts), dtype=np.uint32))
 

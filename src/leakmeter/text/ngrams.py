@@ -24,31 +24,35 @@ _CHUNK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of many texts in one row: those of text i are `hashes[starts[i]:starts[i + 1]]`."""
+    """The words of many texts: those of text i are the `lengths[i]` hashes from `starts[i]` on."""
 
     hashes: Hashes
     starts: Positions
+    lengths: Positions
 
-    @property
-    def lengths(self) -> Positions:
-        return np.diff(self.starts)
-
-    def blocks(self) -> Iterator[tuple[int, Words]]:
-        """A few thousand texts at a time, with the position of the first: what is computed of them stays small."""
-        for begin in range(0, len(self.starts) - 1, _CHUNK):
-            yield begin, Words(self.hashes, self.starts[begin : begin + _CHUNK + 1])
+    def take(self, texts: Positions) -> Words:
+        """Some of the texts."""
+        return Words(self.hashes, self.starts[texts], self.lengths[texts])
 
     def ngrams(self, n: int) -> tuple[Hashes, Positions]:
         """The n-grams of all texts that have any, and the text each comes from, in order."""
         counts = np.maximum(self.lengths - (n - 1), 0)
         text = np.repeat(np.arange(len(counts)), counts)
-        first = np.cumsum(counts) - counts
-        at = self.starts[text] + (np.arange(len(text)) - first[text])
+        before = np.cumsum(counts) - counts
+        at = np.arange(len(text)) + (self.starts - before)[text]
         total = np.zeros(len(at), dtype=np.uint64)
-        for offset in range(n):
+        for _ in range(n):
             # A polynomial over the words, so that their order counts.
-            total = total * _BASE + self.hashes[at + offset]
+            total *= _BASE
+            total += self.hashes[at]
+            at += 1
         return _mixed(total), text
+
+
+def blocks(texts: Positions) -> Iterator[Positions]:
+    """A few thousand texts at a time, so that what is computed of them stays small."""
+    for begin in range(0, len(texts), _CHUNK):
+        yield texts[begin : begin + _CHUNK]
 
 
 def words(texts: Sequence[str]) -> Words:
@@ -57,8 +61,8 @@ def words(texts: Sequence[str]) -> Words:
     for found in _found(texts):
         lengths.append(found.list.len().to_numpy())
         hashes.append(found.list.explode(empty_as_null=False).hash(seed=0).to_numpy())
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate([*lengths, []]), dtype=np.int64)])
-    return Words(np.concatenate([np.zeros(0, dtype=np.uint64), *hashes]), starts)
+    length = np.concatenate([np.zeros(0, dtype=np.int64), *lengths]).astype(np.int64)
+    return Words(np.concatenate([np.zeros(0, dtype=np.uint64), *hashes]), np.cumsum(length) - length, length)
 
 
 def _found(texts: Sequence[str]) -> Iterator[pl.Series]:
