@@ -30,7 +30,7 @@ from leakmeter.audit.store import Store
 
 TOKENS = 8
 BLOCK = 4096
-"""Records per block. The default of 512 suits slow models, where a block is minutes of work."""
+"""Records per block. The default of 256 suits slow models, where a block is minutes of work."""
 
 
 class AtOnce(ModelSpec):

@@ -15,7 +15,6 @@ import leakmeter
 from leakmeter.models.ngram import NGram
 from tests.conftest import Corpus, make_corpus
 
-
 WARD = "Clinical note of the seventh ward, dictated and not read: "
 
 
@@ -59,7 +58,7 @@ def test_a_run_holds_what_the_design_says(finished: tuple[Corpus, Any]) -> None:
     }
     assert run.stat().st_mode & 0o777 == 0o700
     resolved = yaml.safe_load((run / "audit.yaml").read_text())
-    assert resolved["block"] == 512
+    assert resolved["block"] == 256
     assert {"type": "min_k", "score": "assistant", "share": 0.2} in resolved["attacks"]
 
 
@@ -68,7 +67,7 @@ def test_nothing_raw_leaves_the_evidence(finished: tuple[Corpus, Any]) -> None:
     corpus, _ = finished
     run = corpus.folder / "run"
     inputs = [
-        json.loads(line) for path in (corpus.members, corpus.nonmembers, corpus.population) for line in path.open()
+        json.loads(line) for path in (corpus.members, corpus.nonmembers, corpus.population) for line in path.read_text().splitlines()
     ]
     forbidden = {row["id"] for row in inputs} | {row["group"] for row in inputs}
     for row in inputs:

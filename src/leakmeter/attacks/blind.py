@@ -74,7 +74,7 @@ class BagOfWords(Attack):
         return sorted({zlib.crc32(word.encode()) % self.buckets for word in WORD.findall(text.lower())})
 
     def judge(self, features: pl.DataFrame, seed: int) -> Judgement:
-        words = _presence(features["words"], self.buckets)
+        words = _presence(features["words"])
         population = features["population"].to_numpy()
         member = features["member"].fill_null(False).to_numpy()
         group = features["group"].to_numpy()
@@ -103,15 +103,20 @@ class BagOfWords(Attack):
         return lambda rows: model.decision_function(rows) if rows.shape[0] else np.empty(0)
 
 
-def _presence(words: pl.Series, buckets: int) -> Any:
+def _presence(words: pl.Series) -> Any:
+    """Which words occur in which row. A word of a single row cannot tell rows apart and has no column."""
     from scipy.sparse import csr_matrix
 
     lengths = words.list.len().to_numpy()
-    where = np.concatenate([[0], np.cumsum(lengths)])
-    columns = words.explode().drop_nulls().to_numpy().astype(np.int32)
+    rows = np.repeat(np.arange(len(words)), lengths)
+    _, column, count = np.unique(words.explode().drop_nulls().to_numpy(), return_inverse=True, return_counts=True)
+    shared = count > 1
+    keep = shared[column]
     # Rows of length one, so that long texts do not dominate.
-    weight: Floats = np.repeat(1.0 / np.sqrt(np.maximum(lengths, 1)), lengths)
-    return csr_matrix((weight, columns, where), shape=(len(words), buckets))
+    weight: Floats = 1.0 / np.sqrt(np.maximum(lengths, 1))[rows]
+    narrow = np.cumsum(shared) - 1
+    shape = (len(words), max(int(shared.sum()), 1))
+    return csr_matrix((weight[keep], (rows[keep], narrow[column[keep]])), shape=shape)
 
 
 def assign_folds(group: Ints, member: Bools, folds: int, seed: int) -> Ints:

@@ -71,7 +71,7 @@ class AuditConfig(BaseModel):
     """Fields of a record by whose values the members are measured apart."""
     engine: EngineField = Field(default="local", validate_default=True)
     seed: int = 0
-    block: int = Field(default=512, ge=1)
+    block: int = Field(default=256, ge=1)
     """Records per block: what is answered and stored at once."""
 
     def model_list(self) -> list[tuple[str, ModelSpec]]:

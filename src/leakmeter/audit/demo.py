@@ -30,7 +30,7 @@ def config(seed: int = 0) -> dict[str, Any]:
 
 
 def trained(split: str, seed: int) -> dict[str, Any]:
-    """A small language model trained on one split; its tokeniser is learned from the population, which nobody trains on."""
+    """A small language model trained on one split; its tokeniser comes from the population, which nobody trains on."""
     return {
         "type": "trained",
         "on": {"split": [split]},

@@ -161,7 +161,7 @@ def _judged(rows: Rows, features: pl.DataFrame, table: pl.DataFrame, seed: int) 
     for name, own in tables.items():
         attack = cast(Attack, build("attacks", name))
         judgement = judged(attack, own, rows, seed)
-        scored.append(Scored(attack.name, attack.blind, judgement.scores))
+        scored.append(Scored(attack.name, attack.blind, attack.cross_fits, judgement.scores))
         fits.update({f"{name} {key}": value.to_dicts()[0] for key, value in judgement.tables.items()})
     about = {name: cast(Attack, build("attacks", name)).about for name in tables}
     return scored, {"attacks": about, **({"fits": fits} if fits else {})}

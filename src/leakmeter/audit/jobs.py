@@ -48,8 +48,9 @@ class AnswerJob:
         self.store.event(
             "answered", model=self.model_key, block=self.block, kind=self.kind.kind, n=len(self.keys), seconds=seconds
         )
-        for what in getattr(answerer, "events", ()):
-            self.store.event("model", model=self.model_key, note=str(what))
+        happened = getattr(answerer, "events", [])
+        while happened:
+            self.store.event("model", model=self.model_key, note=str(happened.pop(0)))
 
     def _checked(self, answers: pl.DataFrame) -> pl.DataFrame:
         """Every question answered once, in order, and no answer that is not a number."""

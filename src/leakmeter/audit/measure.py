@@ -38,6 +38,7 @@ class Scored:
 
     attack: str
     blind: bool
+    cross_fitted: bool
     scores: pl.DataFrame
 
     @property
@@ -57,7 +58,7 @@ def samples(rows: Rows, scored: Sequence[Scored], where: Bools, cut: Mapping[str
             value = one.scores[signal].cast(pl.Float64).fill_null(np.nan).to_numpy()
             made.append(
                 Sample(one.attack, signal, one.blind, value[keep], member[keep], group[keep],
-                       value[population], group[population], cut)
+                       value[population], group[population], one.cross_fitted, cut)
             )  # fmt: skip
     return made
 

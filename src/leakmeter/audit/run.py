@@ -75,7 +75,7 @@ class Run:
                 measured = self.one(config, f"setting-{i}" if len(made) > 1 else "main")
                 results += with_setting(measured.results, setting)
                 warnings += measured.warnings
-                environment = measured.environment
+                environment = _joined(environment, measured.environment)
             document = {
                 "leakmeter": __version__,
                 "results": [result.to_json() for result in results],
@@ -194,7 +194,7 @@ class Run:
         scored, warnings = [], []
         for attack in attacks:
             judgement = judged(attack, pl.concat(features[attack]), rows, config.seed)
-            one = Scored(attack.name, attack.blind, judgement.scores)
+            one = Scored(attack.name, attack.blind, attack.cross_fits, judgement.scores)
             scored.append(one)
             skipped = sum((block.skipped[attack] for block in blocks), start=type(blocks[0].skipped[attack])())
             warnings += _unscored(one, skipped)
@@ -219,6 +219,17 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The environment of several settings: what they share once, and every model that any of them asked."""
+    if not one:
+        return other
+    models = dict(one["models"])
+    for name, model in other["models"].items():
+        if model not in models.values():
+            models[f"{name} ({len(models) + 1})"] = model
+    return {**one, "models": models, "attacks": {**one["attacks"], **other["attacks"]}}
 
 
 def judged(attack: Attack, features: pl.DataFrame, rows: Rows, seed: int) -> Judgement:

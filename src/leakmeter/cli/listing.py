@@ -35,7 +35,7 @@ def listing(
             n if str(value) == "PydanticUndefined" else f"{n}={value}" for n, value in fields.items()
         )
         asks = "; ".join(f"{r}: {', '.join(k.__name__ for k in ks)}" for r, ks in getattr(spec, "roles", {}).items())
-        about = getattr(spec, "about", "") or (spec.__doc__ or "").strip().splitlines()[0]
+        about = getattr(spec, "about", "") or (spec.__doc__ or name).strip().splitlines()[0]
         rows.append({"name": name, "about": about, "parameters": parameters, "asks": asks})
     if as_json:
         typer.echo(json.dumps(rows, indent=1))

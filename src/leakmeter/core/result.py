@@ -33,6 +33,8 @@ class Sample:
     population: Floats
     """Scores of the population; empty where there is none."""
     population_group: Ints
+    cross_fitted: bool = False
+    """Whether each score comes from a model fitted on other rows' labels, so that scores hang together."""
     slice: Mapping[str, Scalar] = field(default_factory=dict)
 
 

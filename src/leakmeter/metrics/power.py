@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -71,12 +72,9 @@ def hanley_mcneil(auc: float, members: float, nonmembers: float) -> float:
 
 def detectable_tpr(members: float, fpr: float, alpha: float, power: float) -> float | None:
     """The true-positive rate whose exact interval at level alpha lies above `fpr` with this probability."""
-    hits = np.arange(1, math.floor(members) + 1)
-    enough = np.flatnonzero(betainc(hits, members - hits + 1, fpr) <= alpha / 2)
-    if not enough.size:
-        return None
-    least = int(hits[enough[0]])
-    return float(betaincinv(least, members - least + 1, power))
+    counts = range(1, math.floor(members) + 1)
+    least = 1 + bisect_left(counts, True, key=lambda hits: bool(betainc(hits, members - hits + 1, fpr) <= alpha / 2))
+    return float(betaincinv(least, members - least + 1, power)) if least in counts else None
 
 
 def _first(holds: Callable[[float], bool], low: float, high: float) -> float | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from leakmeter.models.loading import quietly
+
 
 def save(model: Any, tokenizer: Any, out: Path) -> None:
     """Write weights, configuration and tokeniser; nothing in the folder is a pickle."""
     out.mkdir(parents=True, exist_ok=True)
     # transformers writes tied weights once and safetensors only.
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
+    with quietly():
+        model.save_pretrained(out)
+        tokenizer.save_pretrained(out)

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from leakmeter.core.errors import BadInput
+from leakmeter.core.errors import BadInput, ModelFailed
 from leakmeter.models import lora
+from leakmeter.models.batching import out_of_memory
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _TOKENIZER = (
@@ -42,7 +43,7 @@ class Loaded(NamedTuple):
 def load(path: Path, dtype: str = "auto", device: str = "auto", base: Path | None = None) -> Loaded:
     """Open a model folder, an adapter folder or a GGUF file. Precision "auto": bfloat16 on a GPU, float32 elsewhere."""
     dtype, device = resolve(dtype, device)
-    with _quietly():
+    with quietly():
         if is_adapter(path):
             foundation = base_of(path, base)
             model, tokenizer = _pretrained(foundation, dtype)
@@ -151,7 +152,9 @@ def _pretrained(path: Path, dtype: str) -> tuple[Any, Any]:
             output_loading_info=True,
             **where,
         )
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
+    except Exception as error:  # transformers, its quantisers and safetensors each have their own
+        if out_of_memory(error):
+            raise ModelFailed(f"The model in {path} does not fit into memory: {_first_line(error)}") from error
         raise BadInput(f"The model in {path} cannot be opened: {_first_line(error)}") from error
     missing = sorted(info["missing_keys"])
     if missing:
@@ -178,7 +181,7 @@ def _tokenizer(path: Path) -> Any:
             trust_remote_code=False,
             **({"gguf_file": path.name} if gguf else {}),
         )
-    except (OSError, ValueError, ImportError, KeyError, TypeError) as error:
+    except Exception as error:  # the same, and the tokenizers library raises bare exceptions
         raise BadInput(f"The tokeniser in {path} cannot be opened: {_first_line(error)}") from error
 
 
@@ -227,7 +230,7 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Without transformers' own progress bars, which would cut through ours."""
     from transformers.utils import logging
 

@@ -7,10 +7,14 @@ belongs to the text if its end lies beyond the context, so a token merged across
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from leakmeter.core.errors import BadInput
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Halves of a surrogate pair, which JSON can hold and no tokeniser reads."""
 
 Bos = Literal["auto", "always", "never"]
 
@@ -53,7 +57,7 @@ class Tokens:
             pairs = [self._rendered(context, text) for context, text in pairs]
         # No special tokens from the tokeniser: some append an end-of-sequence token, which nobody asked about.
         batch = self.tokenizer(
-            [context + text for context, text in pairs],
+            [_HALF.sub("\ufffd", context + text) for context, text in pairs],
             add_special_tokens=False,
             padding=False,
             truncation=False,

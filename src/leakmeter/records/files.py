@@ -20,7 +20,7 @@ from leakmeter.core.keys import file_digest
 from leakmeter.core.record import Record
 from leakmeter.core.spec import Spec
 from leakmeter.records.formats import Damaged, Row, rows
-from leakmeter.records.layouts import absent, fields_of
+from leakmeter.records.layouts import absent, as_text, fields_of
 from leakmeter.records.streams import require_file, stem_of, written_aside
 
 
@@ -125,7 +125,7 @@ def _label(column: str, value: Any) -> str | None:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadInput(f"{column} should be a text or a whole number")
-    return str(value)
+    return as_text(column, value)
 
 
 def _renamed(row: Row, columns: Mapping[str, str]) -> Row:

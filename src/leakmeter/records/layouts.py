@@ -41,6 +41,7 @@ _SPEAKERS = {
     "function": "tool",
     "observation": "tool",
 }
+_OTHERS = {"messages", "document", "name"}
 _WRITTEN = ("text", "prompt", "completion", "document", "summary", "name")
 """Fields a model reads: a number or a list there is a mistake in the file, not something to print."""
 
@@ -50,11 +51,8 @@ def fields_of(row: Mapping[str, Any]) -> dict[str, str]:
     given = {name: value for name, value in row.items() if not absent(value)}
     if "text" not in given:
         _arrange(given)
-    fields = {name: value if type(value) is str else _as_text(name, value) for name, value in given.items()}
-    for name, value in fields.items():
-        if not value.isascii():
-            _require_text(name, value)
-    if not ("text" in fields or ("prompt" in fields and "completion" in fields) or _others & fields.keys()):
+    fields = {name: as_text(name, value) for name, value in given.items()}
+    if not ("text" in fields or ("prompt" in fields and "completion" in fields) or not _OTHERS.isdisjoint(fields)):
         raise BadInput(
             "a record without text: it needs text; prompt and completion; messages; instruction and output; "
             f"document; or name. It has {', '.join(sorted(fields)) or 'nothing'}. "
@@ -63,12 +61,11 @@ def fields_of(row: Mapping[str, Any]) -> dict[str, str]:
     return fields
 
 
-_others = {"messages", "document", "name"}
-
-
 def absent(value: object) -> bool:
     """Whether a cell holds nothing: no value, a blank text, or the NaN that tables use for a missing one."""
-    return value is None or value != value or (isinstance(value, str) and (not value or value.isspace()))
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return value is None or value != value
 
 
 def _arrange(given: dict[str, Any]) -> None:
@@ -130,21 +127,21 @@ def _content(content: Any) -> str:
     return content
 
 
-def _as_text(name: str, value: Any) -> str:
-    if name in _WRITTEN:
-        raise BadInput(f"{name} is not a text but {_kind(value)}")
-    if isinstance(value, bool | int | float | list | dict):
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+def as_text(name: str, value: Any) -> str:
+    """A cell as text that can be written down again."""
+    if not isinstance(value, str):
+        if name in _WRITTEN:
+            raise BadInput(f"{name} is not a text but {_kind(value)}")
+        plain = isinstance(value, bool | int | float | list | dict)
+        value = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str) if plain else str(value)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(f"{name} holds half of a surrogate pair, which is no character") from error
     return str(value)
 
 
 def _kind(value: Any) -> str:
     kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
     return kinds.get(type(value), f"of type {type(value).__name__}")
-
-
-def _require_text(name: str, value: str) -> None:
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise BadInput(f"{name} holds half of a surrogate pair, which is no character") from error

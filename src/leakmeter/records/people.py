@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from numpy.random import Generator
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from leakmeter.core.errors import BadInput
 from leakmeter.core.keys import generator
@@ -46,21 +46,17 @@ class Person:
     title: str
     university: str
 
-    @property
-    def first(self) -> str:
-        return self.name.split()[0]
-
 
 class Invented(Spec):
     """Mail-like texts by invented people: no two texts are equal, all texts of a person are one group."""
 
     type: Literal["invented"] = "invented"
-    people: int = Field(default=500, ge=1)
-    texts_per_person: int = Field(default=2, ge=1)
+    people: PositiveInt = 500
+    texts_per_person: PositiveInt = 2
     seed: int = 0
     split: str = "audit"
     member: bool | None = None
-    repeats: tuple[int, ...] = Field(default=(1,), min_length=1)
+    repeats: tuple[PositiveInt, ...] = Field(default=(1,), min_length=1)
     """How often training shows a text: the values are dealt out evenly, as the field `repeats`."""
 
     def read(self) -> Loaded:

@@ -1,0 +1,1 @@
+"""Text: pure functions of strings."""

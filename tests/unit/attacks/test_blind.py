@@ -86,3 +86,21 @@ def test_blind_rows_ask_the_target_nothing(attack: Any) -> None:
     assert attack.blind
     asked = list(attack.ask(Record("r", {"text": "Dear Ada"}), Answers(())))
     assert all(ask.role != "target" for ask in asked)
+
+
+def test_the_interval_of_cross_fitted_rows_covers_chance_as_often_as_it_says() -> None:
+    """Resampling finished scores misses that fits and scores share rows; the widened interval does not."""
+    from leakmeter.core.result import Sample
+    from leakmeter.metrics.roc import paired_aucs
+
+    member = np.arange(120) < 60
+    group = np.arange(120)
+    covered = {True: 0, False: 0}
+    for seed in range(60):
+        score = table(words(np.random.default_rng(1000 + seed), 120, among=60), member.tolist(), group.tolist())
+        for widened in covered:
+            sample = Sample("bag", "bag", True, score, member, group, np.empty(0), np.empty(0, np.int64), widened)
+            low, high = paired_aucs([sample], 0, 200).interval(0)
+            covered[widened] += low <= 0.5 <= high
+    assert covered[True] >= 54
+    assert covered[True] > covered[False]

@@ -39,7 +39,7 @@ def test_each_signal_gets_auc_p_and_corrected_p(
     assert len(found.series["fpr"]) == len(found.series["tpr"]) <= 200
     assert np.trapezoid(found.series["tpr"], found.series["fpr"]) == pytest.approx(found.value, abs=0.01)
     # H6: two signals asked the target; the blind one is not part of the family.
-    p = [find(results, "p", signal).value for signal in "01"]
+    p = [find(results, "p", signal).value or 0.0 for signal in "01"]
     assert [find(results, "p_holm", signal).value for signal in "01"] == holm(p).tolist()
     assert {r.metric for r in results if r.signal == "2"} == {"auc", "p"}
     assert all(r.blind for r in results if r.signal == "2")
@@ -155,6 +155,19 @@ def test_a_pool_of_members_only_is_refused(
 ) -> None:
     with pytest.raises(BadInput, match="only members"):
         measure([make_sample([1, 2, 3], [])])
+
+
+@pytest.mark.parametrize("name", ["auc", "rates", "net", "power", "histogram"])
+def test_no_signals_are_no_results_and_blind_ones_alone_are_fine(
+    make_pools: Callable[..., list[Sample]], name: str
+) -> None:
+    metric = build("metrics", name)
+    assert isinstance(metric, Metric)
+    assert metric.about
+    assert list(metric.measure([], seed=0)) == []
+    for result in metric.measure([replace(sample, blind=True) for sample in make_pools(2, (20, 20))], seed=0):
+        assert result.blind
+        assert result.value is None or np.isfinite(result.value)
 
 
 def test_it_is_found_by_name_and_refuses_too_few_replicates(make_pools: Callable[..., list[Sample]]) -> None:

@@ -39,6 +39,18 @@ def test_net_is_the_auc_minus_the_strength_of_the_best_blind_row(make_pools: Mak
     assert "no evidence" not in net.note
 
 
+# H7
+def test_a_blind_row_turned_upside_down_is_as_strong(make_pools: Make, find: Find) -> None:
+    one, two = make_pools(2, (60, 60), auc=0.7)
+    row = blind(two, "row")
+    upright, reversed_ = (
+        list(Net().measure([one, replace(row, value=sign * row.value)], seed=0)) for sign in (1.0, -1.0)
+    )
+    for metric in ("net_auc", "pools_differ"):
+        ends = [(r.value, r.low, r.high) for r in (find(upright, metric), find(reversed_, metric))]
+        assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+
+
 # H4
 def test_a_signal_no_better_than_a_blind_row_is_no_evidence(make_pools: Make, find: Find) -> None:
     one, two = make_pools(2, (120, 120), auc=0.85)

@@ -35,7 +35,10 @@ def test_exact_intervals_cover_every_rate_at_least_95_times_in_100(trials: int) 
 def test_exact_intervals_solve_the_two_tail_equations() -> None:
     hits, trials = 7, 20
     low, high = (float(end) for end in clopper_pearson(hits, trials))
-    chance = lambda k, p: math.comb(trials, k) * p**k * (1 - p) ** (trials - k)  # noqa: E731
+
+    def chance(k: int, p: float) -> float:
+        return math.comb(trials, k) * p**k * (1 - p) ** (trials - k)
+
     assert sum(chance(k, low) for k in range(hits, trials + 1)) == pytest.approx(0.025)
     assert sum(chance(k, high) for k in range(hits + 1)) == pytest.approx(0.025)
 

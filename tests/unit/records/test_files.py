@@ -182,6 +182,11 @@ BAD_LINES = {
     "a prompt alone": (b'{"prompt": "x"}\n', r"data\.jsonl:2: a record without text"),
     "text is a number": (b'{"text": 3}\n', r"data\.jsonl:2: text is not a text but a number"),
     "half a character": (b'{"text": "\\ud800"}\n', r"data\.jsonl:2: text holds half of a surrogate pair"),
+    "half a character in an id": (b'{"text": "a", "id": "\\ud800"}\n', r"data\.jsonl:2: id holds half of a surrogate"),
+    "half a character in a chat": (
+        b'{"messages": [{"role": "user", "content": "\\ud800"}]}\n',
+        r"data\.jsonl:2: messages holds half of a surrogate",
+    ),
     "wrong member": (b'{"text": "a", "member": "maybe"}\n', r"data\.jsonl:2: member should be one of true, false"),
     "wrong id": (b'{"text": "a", "id": [1]}\n', r"data\.jsonl:2: id should be a text or a whole number"),
 }

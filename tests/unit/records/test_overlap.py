@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakmeter.core.errors import BadInput
@@ -26,6 +26,7 @@ def brute_force(left: list[str], right: list[str], n: int) -> list[float]:
     return shares
 
 
+@settings(deadline=None)
 @given(left=st.lists(WORDS, max_size=6), right=st.lists(WORDS, max_size=6), n=st.integers(1, 5))
 def test_overlap_agrees_with_brute_force(left, right, n):
     found = overlap(left, right, n=n, threshold=0.6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakmeter.text.ngrams import words
@@ -13,6 +13,7 @@ from leakmeter.text.ngrams import words
 TEXTS = st.lists(st.text(alphabet="ab C,.é", max_size=12), max_size=8)
 
 
+@settings(deadline=None)
 @given(texts=TEXTS, n=st.integers(1, 4))
 def test_ngrams_agree_with_those_of_the_words_themselves(texts, n):
     hashes, text = words(texts).ngrams(n)
