@@ -67,7 +67,9 @@ def test_nothing_raw_leaves_the_evidence(finished: tuple[Corpus, Any]) -> None:
     corpus, _ = finished
     run = corpus.folder / "run"
     inputs = [
-        json.loads(line) for path in (corpus.members, corpus.nonmembers, corpus.population) for line in path.read_text().splitlines()
+        json.loads(line)
+        for path in (corpus.members, corpus.nonmembers, corpus.population)
+        for line in path.read_text().splitlines()
     ]
     forbidden = {row["id"] for row in inputs} | {row["group"] for row in inputs}
     for row in inputs:

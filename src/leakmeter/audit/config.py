@@ -17,7 +17,7 @@ from leakmeter.core.engine import Engine
 from leakmeter.core.errors import BadInput
 from leakmeter.core.model import ModelSpec
 from leakmeter.core.record import Record, Select
-from leakmeter.core.registry import build, find, names
+from leakmeter.core.registry import TABLES, build
 from leakmeter.core.result import Metric
 from leakmeter.core.spec import Spec
 
@@ -61,7 +61,7 @@ class AuditConfig(BaseModel):
     models: dict[str, ModelsField]
     """Role → the model (or models) that play it: target, reference, shadow, …"""
     attacks: tuple[AttackField, ...] | None = None
-    """None: every attack that the bound roles can answer."""
+    """None: every attack of ours that the bound roles can answer; a plug-in's attack runs where it is named."""
     metrics: tuple[MetricField, ...] = Field(default=DEFAULT_METRICS, validate_default=True)
     audit: Select | None = None
     """Which records are audited. None: all but the population and what other roles are trained on."""
@@ -86,7 +86,7 @@ class AuditConfig(BaseModel):
         """The attacks to run; those asked for by name must be answerable, the default list is what is."""
         if self.attacks is not None:
             return self.attacks
-        every = [cast(Attack, build("attacks", name)) for name in names("attacks")]
+        every = [cast(Attack, build("attacks", name)) for name in TABLES["attacks"]]
         return tuple(attack for attack in every if not missing(attack, self.models))
 
 
@@ -194,6 +194,3 @@ def validated(raw: Mapping[str, Any]) -> AuditConfig:
     if not config.resolved_attacks():
         raise BadInput("No attack can run with the models given. `leakmeter list attacks` says what each needs.")
     return config
-
-
-__all__ = ["AuditConfig", "Source", "find", "missing", "read_yaml", "settings", "validated"]

@@ -6,27 +6,26 @@ from typing import Any
 
 REPEATS = (1, 2, 4, 8, 16)
 """How often the target saw a text; the more often, the surer it is of it."""
-PEOPLE = {"train": 200, "holdout": 200, "reference": 300, "population": 200}
+PEOPLE = {"train": 250, "holdout": 250, "reference": 500, "population": 250}
 """Two texts each."""
+EPOCHS = {"reference": 2}
+"""The reference sees twice as many texts twice; everybody else sees theirs once, or as often as they repeat."""
 
 
 def config(seed: int = 0) -> dict[str, Any]:
-    """Target and reference are of one kind and trained alike, on the mail of different people."""
-    return {
-        "seed": seed,
-        "records": [
-            {
-                "type": "invented",
-                "people": people,
-                "seed": 10 * seed + number,
-                "split": split,
-                "repeats": list(REPEATS) if split == "train" else [1],
-            }
-            for number, (split, people) in enumerate(PEOPLE.items())
-        ],
-        "models": {"target": trained("train", seed), "reference": trained("reference", seed)},
-        "slices": ["repeats"],
-    }
+    """Target and reference are of one kind, trained on the mail of different people."""
+    records = [
+        {
+            "type": "invented",
+            "people": people,
+            "seed": 10 * seed + number,
+            "split": split,
+            "repeats": list(REPEATS) if split == "train" else [1],
+        }
+        for number, (split, people) in enumerate(PEOPLE.items())
+    ]
+    models = {"target": trained("train", seed), "reference": trained("reference", seed)}
+    return {"seed": seed, "records": records, "models": models, "slices": ["repeats"]}
 
 
 def trained(split: str, seed: int) -> dict[str, Any]:
@@ -35,7 +34,13 @@ def trained(split: str, seed: int) -> dict[str, Any]:
         "type": "trained",
         "on": {"split": [split]},
         "architecture": {"shape": "llama", "hidden": 128, "layers": 3, "heads": 4, "vocabulary": 2000, "context": 256},
-        "recipe": {"epochs": 4, "learning_rate": 2e-3, "batch_size": 16, "seed": seed},
+        "recipe": {
+            "epochs": EPOCHS.get(split, 1),
+            "learning_rate": 4e-3,
+            "betas": [0.9, 0.98],
+            "batch_size": 8,
+            "seed": seed,
+        },
         "vocabulary": {"split": ["population"]},
         "repeats": "repeats",
     }

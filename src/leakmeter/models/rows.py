@@ -5,7 +5,8 @@ The texts of one question share their context. As a tree of tokens in preorder e
     The phone number of Ada is ─┬─ 555-0143        row:       The phone … is │ 555-0143 │ 555-0199
                                 └─ 555-0199        positions: 0 1 2 3 …      │ k k+1 …  │ k k+1 …
 
-A token sees the tokens in whose subtree it stands, so every text is scored as if it stood alone.
+A token sees the tokens in whose subtree it stands, so every text is scored as if it stood alone. The last token of a
+text is never in a row: nobody asks what comes after it.
 """
 
 from __future__ import annotations
@@ -73,9 +74,9 @@ def rows(pieces: Sequence[Piece], window: Window, tree_limit: int) -> Iterator[R
         else:
             yield from _windows(piece, window)
     for tree in _trees(shareable, tree_limit):
-        saved = sum(len(piece.encoded.ids) for piece in tree.pieces)
+        apart = sum(len(piece.encoded.ids) - 1 for piece in tree.pieces)
         # Little in common: plain rows, whose attention is cheaper.
-        if len(tree.ids) > 0.9 * saved:
+        if len(tree.ids) > 0.9 * apart:
             for piece in tree.pieces:
                 yield from _windows(piece, window)
         else:
@@ -99,13 +100,13 @@ def _windows(piece: Piece, window: Window) -> Iterator[Row]:
     """One row, or for a text longer than the window several, which score each of its tokens once."""
     ids, start = np.asarray(piece.encoded.ids, dtype=np.int64), piece.encoded.start
     if window.holds(piece.encoded) or window.limit is None:
-        yield _row(ids, ids, np.arange(start, len(ids)), 0, piece)
+        yield _row(ids[:-1], ids, np.arange(start, len(ids)), 0, piece)
         return
     kept = 1 if ids[0] == window.bos_id else 0
     done, end = start, max(window.limit, min(len(ids), start + window.stride))
     while done < len(ids):
         begin = end - window.limit
-        seen = np.concatenate([ids[:kept], ids[begin + kept : end]])
+        seen = np.concatenate([ids[:kept], ids[begin + kept : end - 1]])
         yield _row(seen, ids, np.arange(done, end), begin, piece)
         done, end = end, min(len(ids), end + window.stride)
 
@@ -126,26 +127,23 @@ class _Tree:
         self._asked: list[tuple[Ints, Ints, Ints]] = []
 
     def shares(self, ids: Sequence[int]) -> int:
-        """How many tokens of a text are the last text's too."""
-        for depth, place in enumerate(self._path):
-            if depth >= len(ids) or self.ids[place] != ids[depth]:
-                return depth
-        return len(self._path)
+        """How many tokens of a text, its last aside, are the last text's too."""
+        most = min(len(self._path), len(ids) - 1)
+        return next((depth for depth in range(most) if self.ids[self._path[depth]] != ids[depth]), most)
 
     def add(self, piece: Piece, shared: int) -> None:
         ids, start = piece.encoded
-        size, fresh = len(self.ids), len(ids) - shared
+        size, fresh = len(self.ids), len(ids) - 1 - shared
         for place in self._path[shared:]:
             self._ends[place] = size
         self._path[shared:] = range(size, size + fresh)
-        self.ids.extend(ids[shared:])
-        self._depths.extend(range(shared, len(ids)))
+        self.ids.extend(ids[shared:-1])
+        self._depths.extend(range(shared, len(ids) - 1))
         self._ends.extend([-1] * fresh)
         self.pieces.append(piece)
-        asked = np.arange(start, len(ids))
         target = np.asarray(ids[start:], dtype=np.int64)
-        source = np.asarray(self._path[start - 1 : len(ids) - 1], dtype=np.int64)
-        self._asked.append((source, target, piece.slot + asked - start))
+        source = np.asarray(self._path[start - 1 :], dtype=np.int64)
+        self._asked.append((source, target, piece.slot + np.arange(len(target))))
 
     def row(self) -> Row:
         ends = np.asarray(self._ends, dtype=np.int64)
@@ -158,7 +156,7 @@ def _trees(pieces: Sequence[Piece], limit: int) -> Iterator[_Tree]:
     tree = _Tree()
     for piece in sorted(pieces, key=lambda piece: (piece.encoded.ids, piece.slot)):
         shared = tree.shares(piece.encoded.ids)
-        if tree.pieces and len(tree.ids) + len(piece.encoded.ids) - shared > limit:
+        if tree.pieces and len(tree.ids) + len(piece.encoded.ids) - 1 - shared > limit:
             yield tree
             tree, shared = _Tree(), 0
         tree.add(piece, shared)
