@@ -5,9 +5,10 @@
     python bench/scoring.py --pairs 2 --requests 48 --prompts 2
 
 Both sides score the same requests with the same weights in one process, in turns; a ratio is the median over the pairs
-of runs, its interval a bootstrap over them. Peak memory is that of a process of its own for each side. Two workloads:
+of runs, its interval a bootstrap over them. Peak memory is that of a process of its own for each side. The workloads:
 
-    plain   a context and a continuation, all different: one text per question
+    plain   a prompt and a value, as in probing: one short text per question
+    mails   longer contexts and continuations, one text per question
     nulls   a prompt with the true value and 50 others in its place: one question, 51 texts
 """
 
@@ -31,7 +32,7 @@ import numpy as np
 from leakmeter.core.keys import generator
 from leakmeter.core.question import Likelihood
 
-GOALS = {"plain vs HFLM": (1.4, 1.2), "plain vs loop": (3.5, 3.5), "nulls vs HFLM": (4.0, 4.0)}
+GOALS = {"plain vs HFLM": (1.4, 1.2), "plain vs loop": (3.5, 0.0), "nulls vs HFLM": (4.0, 0.0)}
 """What should hold: the ratio, and the lower end of its interval."""
 
 FIRST = "Ada Bruno Clara Dmitri Elena Farid Greta Hugo Ines Jonas Keiko Lars Mona Nadim Olga Pavel"
@@ -51,15 +52,23 @@ def person(rng: np.random.Generator) -> str:
     return f"{rng.choice(FIRST.split())} {rng.choice(LAST.split())}"
 
 
+def value(rng: np.random.Generator, kind: str) -> str:
+    """A value of a kind, leading space included."""
+    if kind == "phone number":
+        return f" 202-555-{int(rng.integers(10_000)):04d}"
+    if kind == "email address":
+        return f" {person(rng).lower().replace(' ', '.')}@example.org"
+    return f" {int(rng.integers(1, 99))} {rng.choice(LAST.split())} Street"
+
+
 def plain_requests(count: int) -> list[Likelihood]:
-    """Prompts and values as in probing: contexts of some 7 to 16 tokens, continuations of some 3 to 10."""
+    """What probing asks: a short prompt about a person and one value, some 12 to 22 tokens in all."""
     rng = generator(0, "plain requests")
     asked = []
     for n in range(count):
-        about = ("phone number", "email address", "address")[n % 3]
-        value = (f"202-555-{int(rng.integers(10_000)):04d}", f"{person(rng)}", f"{int(rng.integers(1, 99))} Oak Street")
-        context = f"{sentence(rng, 1, 6)}, the {about} of {person(rng)} is"
-        asked.append(Likelihood(context, (f" {value[n % 3]}",)))
+        kind = ("phone number", "email address", "address")[n % 3]
+        ways = ("The {kind} of {name} is", "Name: {name}, {kind}:", "{name} has the {kind}")
+        asked.append(Likelihood(str(rng.choice(ways)).format(kind=kind, name=person(rng)), (value(rng, kind),)))
     return asked
 
 
@@ -73,19 +82,15 @@ def mail_requests(count: int) -> list[Likelihood]:
     return asked
 
 
-def null_requests(prompts: int, nulls: int = 50) -> list[Likelihood]:
+def null_requests(count: int, nulls: int = 50) -> list[Likelihood]:
     """A prompt about a person, with the true phone number or e-mail address and others in its place."""
     rng = generator(0, "null requests")
     asked = []
-    for n in range(prompts):
-        name, other = person(rng), person(rng)
-        about = f"{name} works with {other} at the harbour office and {sentence(rng, 6, 16)}."
-        if n % 2:
-            values = tuple(f" 202-555-{int(rng.integers(10_000)):04d}" for _ in range(nulls + 1))
-            asked.append(Likelihood(f"{about} The phone number of {name} is", values))
-        else:
-            values = tuple(f" {person(rng).lower().replace(' ', '.')}@example.org" for _ in range(nulls + 1))
-            asked.append(Likelihood(f"{about} The email address of {name} is", values))
+    for n in range(count):
+        kind, name = ("phone number", "email address")[n % 2], person(rng)
+        about = f"{name} works with {person(rng)} at the harbour office and {sentence(rng, 6, 16)}."
+        values = tuple(value(rng, kind) for _ in range(nulls + 1))
+        asked.append(Likelihood(f"{about} The {kind} of {name} is", values))
     return asked
 
 
@@ -196,13 +201,17 @@ def peak_memory(side: str, workload: str, options: argparse.Namespace) -> float:
 
 
 def workloads(options: argparse.Namespace) -> dict[str, list[Likelihood]]:
-    return {"plain": plain_requests(options.requests), "nulls": null_requests(options.prompts)}
+    return {
+        "plain": plain_requests(options.requests),
+        "mails": mail_requests(options.requests // 4),
+        "nulls": null_requests(options.prompts),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--requests", type=int, default=192, help="plain requests")
+    parser.add_argument("--requests", type=int, default=192, help="plain requests; a quarter as many mails")
     parser.add_argument("--prompts", type=int, default=4, help="prompts with 51 values each")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "leakmeter-bench-smollm2")
@@ -228,17 +237,18 @@ def main() -> None:
     sides = {name: make(loaded) for name, make in SIDES.items()}
     results = {
         "plain vs HFLM": race(sides["leakmeter"], sides["HFLM"], asked["plain"], options.pairs),
-        "plain vs loop": race(sides["leakmeter"], sides["loop"], asked["plain"][::4], max(options.pairs // 2, 1)),
+        "plain vs loop": race(sides["leakmeter"], sides["loop"], asked["plain"][::2], options.pairs),
+        "mails vs HFLM": race(sides["leakmeter"], sides["HFLM"], asked["mails"], options.pairs),
         "nulls vs HFLM": race(sides["leakmeter"], sides["HFLM"], asked["nulls"], options.pairs),
     }
     print(
         f"\n{'':15} {'ratio':>6}  {'95% interval':>14}  {'goal':>5}  {'texts':>5}  {'seconds':>15}  largest difference"
     )
     for name, found in results.items():
-        goal, least = GOALS[name]
-        met = "met" if found["ratio"] >= goal and found["low"] >= least else "not met"
+        goal, least = GOALS.get(name, (0.0, 0.0))
+        met = ("met" if found["ratio"] >= goal and found["low"] >= least else "not met") if goal else ""
         print(
-            f"{name:15} {found['ratio']:6.2f}  {found['low']:6.2f} … {found['high']:5.2f}  {goal:5.1f}  "
+            f"{name:15} {found['ratio']:6.2f}  {found['low']:6.2f} … {found['high']:5.2f}  {goal or '':>5}  "
             f"{found['texts']:5d}  {found['seconds'][0]:6.2f} / {found['seconds'][1]:6.2f}  "
             f"{found['largest_difference']:.1e}  {met}"
         )
