@@ -4,7 +4,7 @@ For every seed: invented people, the demo's target and reference, and a third mo
 people's mail. On the target, the ratio's AUC, the blind rows and the AUC by repetition are printed; on the third model,
 whether every attack's Holm-adjusted interval covers 0.5.
 
-    python bench/demo_truth.py [--seeds 20] [--found 3] [--out runs/demo-truth]
+    python bench/demo_truth.py [--seeds 20] [--first 0] [--found 3] [--out runs/demo-truth]
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ def control(seed: int, out: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first of the seeds")
     parser.add_argument("--found", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("runs/demo-truth"))
     given = parser.parse_args()
     for seed in range(given.found):
         print(json.dumps({"on the target": found(seed, given.out / f"target-{seed}")}), flush=True)
     rows = []
-    for seed in range(given.seeds):
+    for seed in range(given.first, given.first + given.seeds):
         rows.append(control(seed, given.out / f"control-{seed}"))
         print(json.dumps({"on a model that saw nothing": rows[-1]}), flush=True)
     exceptions = sum(bool(row["not covering 0.5"]) for row in rows)

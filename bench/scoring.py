@@ -62,13 +62,14 @@ def value(rng: np.random.Generator, kind: str) -> str:
 
 
 def plain_requests(count: int) -> list[Likelihood]:
-    """What probing asks: a short prompt about a person and one value, some 12 to 22 tokens in all."""
+    """What probing for relations and affiliations asks: a short prompt about a person, and a name to be scored."""
     rng = generator(0, "plain requests")
     asked = []
     for n in range(count):
-        kind = ("phone number", "email address", "address")[n % 3]
-        ways = ("The {kind} of {name} is", "Name: {name}, {kind}:", "{name} has the {kind}")
-        asked.append(Likelihood(str(rng.choice(ways)).format(kind=kind, name=person(rng)), (value(rng, kind),)))
+        kind = ("mother", "father", "university", "employer")[n % 4]
+        name = person(rng) if n % 4 < 2 else f"{rng.choice(LAST.split())} {('University', 'Shipping')[n % 2]}"
+        ways = ("The {kind} of {name} is", "{name} was asked about the {kind}: it is", "Name: {name}, {kind}:")
+        asked.append(Likelihood(str(rng.choice(ways)).format(kind=kind, name=person(rng)), (f" {name}",)))
     return asked
 
 

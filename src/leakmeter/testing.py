@@ -5,7 +5,9 @@ Call a check in a test of your own; it raises AssertionError with a sentence tha
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,16 +27,21 @@ from leakmeter.core.keys import generator
 from leakmeter.core.model import Answerer, ModelSpec
 from leakmeter.core.question import Completion, Decoding, Likelihood, Question
 from leakmeter.core.record import Record
-from leakmeter.core.result import Metric, Sample
+from leakmeter.core.result import Metric, Result, Sample
 from leakmeter.models.ngram import NGram
 
 TOLERANCE = 1e-4
 """How far log-probabilities of one token may differ between two ways of asking, in fp32."""
+WITHOUT_INTERVAL = ("p", "threshold", "detectable", "count")
+"""First words of the metrics that are bare numbers: p-values, what follows from the design, and counts."""
+BLOCK = 32
 
 
 def check_model(model: ModelSpec, questions: Sequence[Question] | None = None, tolerance: float = TOLERANCE) -> None:
     """A model answers every question once, in its schema, whatever it is asked with, and the same when asked twice."""
     questions = list(questions or _questions(model))
+    assert questions, "the model says that it answers nothing"
+    assert model.fingerprint(), "fingerprint() is empty, so the answers of two models would be kept as one's"
     assert model.fingerprint() == model.fingerprint(), "fingerprint() changes from call to call"
     with model.open() as answerer:
         for kind in sorted({type(question) for question in questions}, key=lambda k: k.kind):
@@ -66,7 +73,9 @@ def _questions(model: ModelSpec) -> list[Question]:
 
 def _answered(answerer: Answerer, questions: Sequence[Question]) -> pl.DataFrame:
     kind = type(questions[0])
-    return pl.concat(answerer.answer(kind, questions)).select(list(kind.schema)).sort("q", "i")
+    frames = list(answerer.answer(kind, questions))
+    assert frames, f"{len(questions)} {kind.__name__} questions got no answer at all"
+    return pl.concat(frames).select(list(kind.schema)).sort("q", "i")
 
 
 def _agree(one: pl.DataFrame, other: pl.DataFrame, tolerance: float, how: str) -> None:
@@ -87,9 +96,15 @@ def _check_likelihoods(answers: pl.DataFrame, questions: Sequence[Likelihood]) -
         n = answers.filter(pl.col("q") == q).height
         assert n == len(question.texts), f"a question with {len(question.texts)} texts got {n} answers"
     for name in ("logprob", "mean", "deviation", "first"):
-        assert (answers[name].list.len() == answers["n_tokens"]).all(), f"{name} has not n_tokens values"
+        known = answers[name].list.drop_nulls().list.len()
+        assert (known == answers["n_tokens"]).all(), f"{name} has not n_tokens values"
     assert (answers["logprob"].explode() <= TOLERANCE).all(), "a log-probability is above zero"
     assert (answers["deviation"].explode() >= 0).all(), "a deviation is below zero"
+    texts = [(question.context, text) for question in questions for text in question.texts]
+    digests: dict[str, dict[int, str]] = {}
+    for (context, text), digest in zip(texts, answers["tokens_digest"], strict=True):
+        same = digests.setdefault(context, {}).setdefault(digest, text)
+        assert same == text, f"{same!r} and {text!r} have the same tokens_digest"
 
 
 @contextmanager
@@ -127,7 +142,7 @@ def _records() -> list[Record]:
 
 def _scores(attack: Attack, models: Mapping[str, Any], store: Store, records: Sequence[Record]) -> pl.DataFrame:
     needed = {role: models[role] for role in attack.roles if role in models} or {"target": models["target"]}
-    config = AuditConfig(models=needed, attacks=(attack,), block=32)
+    config = AuditConfig(models=needed, attacks=(attack,), block=BLOCK)
     run = Run(store)
     pools = divide(config, records)
     bound = run.bind(config, records)
@@ -139,49 +154,123 @@ def _scores(attack: Attack, models: Mapping[str, Any], store: Store, records: Se
 def check_attack(
     attack: Attack, models: Mapping[str, ModelSpec] | None = None, records: Sequence[Record] | None = None
 ) -> None:
-    """An attack's scores do not depend on hidden labels, are the same twice, and leave no record out."""
-    records = list(records or _records())
+    """An attack's scores do not depend on hidden labels or splits, are the same twice, and leave no record out.
+
+    One that cross-fits sees the labels of others: there, a group's scores do not depend on the group's own.
+    """
+    records = _in_run_order(records or _records())
     with _bench(models) as (store, bound):
         first = _scores(attack, bound, store, records)
-        signals = [name for name, kind in first.schema.items() if name != "record" and kind.is_numeric()]
-        assert signals, "the attack gives no signal"
-        missing = [s for s in signals if first[s].is_null().any() or first[s].cast(pl.Float64).is_nan().any()]
-        assert not missing, f"some audit or population record has no score: {', '.join(missing)}"
+        _check_signals(first)
         with _bench(models) as (elsewhere, again):
             repeated = _scores(attack, again, elsewhere, records)
         assert _bytes(first) == _bytes(repeated), "two runs gave different scores"
         if not attack.cross_fits:
-            permuted = _scores(attack, bound, store, _permuted(records))
-            assert _bytes(first) == _bytes(permuted), "permuting the labels of audited records changed a score"
+            permuted = _scores(attack, bound, store, _resplit(_permuted(records)))
+            same = _bytes(first) == _bytes(permuted)
+            assert same, "permuting the labels and splits of audited records changed a score"
+            return
+        for label in (True, False):
+            mine = _one_group(records, label)
+            flipped = [replace(r, member=not r.member) if i in mine else r for i, r in enumerate(records)]
+            others = _scores(attack, bound, store, _resplit(flipped))
+            same = _bytes(first[mine]) == _bytes(others[mine])
+            assert same, "flipping the labels of one group, or renaming its split, changed the scores of that group"
+
+
+def _check_signals(scores: pl.DataFrame) -> None:
+    signals = [name for name, kind in scores.schema.items() if name != "record" and kind.is_numeric()]
+    assert signals, "the attack gives no signal"
+    for signal in signals:
+        values = scores[signal].cast(pl.Float64)
+        missing = values.is_null().any() or values.is_nan().any()
+        assert not missing, f"some audit or population record has no score: {signal}"
+        assert values.is_finite().all(), f"some score is infinite: {signal}"
 
 
 def _bytes(frame: pl.DataFrame) -> bytes:
     return frame.rechunk().write_ipc(None).getvalue()
 
 
+def _in_run_order(records: Sequence[Record]) -> list[Record]:
+    """Split by split, as a run takes them, so that a record's position here is its ordinal there."""
+    rank = {split: i for i, split in enumerate(dict.fromkeys(record.split for record in records))}
+    return sorted(records, key=lambda record: rank[record.split])
+
+
+def _groups(records: Sequence[Record]) -> list[list[int]]:
+    """Where the records of each group stand, those of the population left out; one without a group is its own."""
+    groups: dict[str | int, list[int]] = {}
+    for i, record in enumerate(records):
+        if record.split != "population":
+            groups.setdefault(i if record.group is None else record.group, []).append(i)
+    return list(groups.values())
+
+
+def _one_group(records: Sequence[Record], label: bool) -> list[int]:
+    """The first group with a record of this label."""
+    return next(group for group in _groups(records) if any(records[i].member is label for i in group))
+
+
 def _permuted(records: Sequence[Record]) -> list[Record]:
-    """The same records with the labels of those outside the population shuffled among groups."""
-    audited = [i for i, record in enumerate(records) if record.split != "population"]
-    labels = generator(7, "permuted labels").permutation([bool(records[i].member) for i in audited])
+    """The same records with the labels of those outside the population shuffled among groups.
+
+    The groups' labels are dealt out in another order of groups. So as many are members as before; and where groups
+    are of one size, each gets the labels of another as they are.
+    """
+    groups = _groups(records)
+    order = generator(7, "permuted labels").permutation(len(groups))
+    labels = [records[i].member for group in order for i in groups[group]]
     changed = list(records)
-    for i, label in zip(audited, labels, strict=True):
-        changed[i] = replace(records[i], member=bool(label))
+    for i, label in zip((i for group in groups for i in group), labels, strict=True):
+        changed[i] = replace(records[i], member=label)
+    return changed
+
+
+def _resplit(records: Sequence[Record]) -> list[Record]:
+    """The same records in the same blocks, with the audited splits renamed and cut in two after their first block."""
+    seen: Counter[str] = Counter()
+    names: dict[tuple[str, bool], str] = {}
+    changed = []
+    for record in records:
+        if record.split != "population":
+            part = (record.split, seen[record.split] < BLOCK)
+            seen[record.split] += 1
+            record = replace(record, split=names.setdefault(part, f"part {len(names)}"))
+        changed.append(record)
     return changed
 
 
 def check_metric(metric: Metric) -> None:
-    """A metric's results are named, lie inside their intervals, and are the same twice."""
+    """A metric's results are named, have intervals and lie inside them (H1), and are the same twice.
+
+    Only values whose names begin with a word of `WITHOUT_INTERVAL` may stand bare: p_holm, threshold@1%.
+    """
     for groups, members, shift in ((400, 200, 0.0), (400, 200, 1.0), (60, 30, 0.5)):
         mine = _samples(groups, members, shift)
         results = list(metric.measure(mine, 0))
+        assert results, "the metric gives no result"
+        for sample, untouched in zip(mine, _samples(groups, members, shift), strict=True):
+            for name in ("value", "member", "group", "population", "population_group"):
+                same = np.array_equal(getattr(sample, name), getattr(untouched, name))
+                assert same, f"the metric changes the samples it is given, in place: {name}"
         assert [r.to_json() for r in results] == [r.to_json() for r in metric.measure(mine, 0)], "not the same twice"
         for result in results:
-            assert result.metric, "a result has no metric name"
-            assert result.value is None or np.isfinite(result.value), f"{result.metric} is not a finite number"
-            if result.value is not None and result.low is not None and result.high is not None:
-                inside = result.low - 1e-9 <= result.value <= result.high + 1e-9
-                assert inside, f"{result.metric} = {result.value} lies outside its interval"
-            assert result.value is not None or result.note or result.series, f"{result.metric} has no value and no note"
+            _check_result(result)
+
+
+def _check_result(result: Result) -> None:
+    assert result.metric, "a result has no metric name"
+    if result.value is None:
+        assert result.note or result.series, f"{result.metric} has no value and no note"
+        return
+    assert np.isfinite(result.value), f"{result.metric} is not a finite number"
+    if result.low is None or result.high is None:
+        bare = re.split(r"[^a-z]", result.metric)[0] in WITHOUT_INTERVAL
+        assert bare, f"{result.metric} = {result.value} has no interval"
+        return
+    inside = result.low - 1e-9 <= result.value <= result.high + 1e-9
+    assert inside, f"{result.metric} = {result.value} lies outside its interval"
 
 
 def _samples(n: int, members: int, shift: float) -> list[Sample]:
@@ -200,7 +289,7 @@ class _Silent(ModelSpec):
     """A model that answers nothing."""
 
     type: str = "silent"
-    name: str = ""
+    name: str
 
     def answers(self) -> frozenset[Any]:
         return frozenset()
@@ -226,7 +315,8 @@ class _Touch:
     label: str = field(default="touch", compare=False)
 
     def run(self, answerer: Answerer | None) -> None:
-        assert (answerer is None) == (self.model is None), "a job with a model was run without it"
+        wanted, given = getattr(self.model, "name", None), getattr(answerer, "name", None)
+        assert wanted == given, f"a job that needs the model {wanted} was run with {given}"
         if self.fails:
             raise ValueError("this job fails")
         with self.path.open("a") as file:
@@ -240,6 +330,7 @@ def check_engine(engine: Engine) -> None:
         jobs = [_Touch(Path(folder) / str(i), model) for i, model in enumerate(models * 3)]
         done = list(engine.run(jobs))
         assert len(done) == len(jobs), f"{len(jobs)} jobs were given and {len(done)} came back"
+        assert all(job in done for job in jobs), "what came back are not the jobs that were given"
         for job in jobs:
             assert job.path.read_text() == "done\n", "a job was not run exactly once"
         bad = [_Touch(Path(folder) / "last", None, fails=True)]

@@ -174,3 +174,52 @@ def snapshot(run: Path) -> dict[str, bytes]:
 
 def refuse(self: Any) -> Any:
     raise AssertionError("a model was opened")
+
+
+def test_the_resolved_config_runs_again_from_the_runs_folder(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus.folder)
+    config = corpus.config(attacks=["loss"])
+    for one in config["records"]:  # type: ignore[attr-defined]
+        one["path"] = Path(one["path"]).name
+    leakmeter.audit(config, out="runs/relative")
+    again = leakmeter.audit("runs/relative/audit.yaml", out=tmp_path / "again")
+    assert snapshot(tmp_path / "again")["results.json"] == snapshot(corpus.folder / "runs/relative")["results.json"]
+    assert again.find("loss").value > 0.5
+
+
+def test_results_of_another_config_do_not_stay(corpus: Corpus) -> None:
+    run = corpus.folder / "run"
+    leakmeter.audit(corpus.config(attacks=["loss", "zlib"]), out=run)
+    leakmeter.audit(corpus.config(attacks=["loss"]), out=run)
+    assert {path.name for path in (run / "scores" / "main").iterdir()} == {"records.parquet", "loss.parquet"}
+
+
+def test_a_run_touches_nothing_of_the_users(corpus: Corpus) -> None:
+    """--out may be a folder that is already in use; the evidence in it is private all the same."""
+    home = corpus.folder / "home"
+    (home / "downloads").mkdir(parents=True)
+    kept = home / "downloads" / "film.part"
+    kept.write_text("mine")
+    home.chmod(0o755)
+    leakmeter.audit(corpus.config(attacks=["loss"]), out=home)
+    assert kept.read_text() == "mine"
+    assert (home / "evidence").stat().st_mode & 0o777 == 0o700
+
+
+def test_two_models_in_a_role_are_not_mixed(corpus: Corpus) -> None:
+    config = corpus.config(attacks=["loss"])
+    config["models"] = {"target": [corpus.target, corpus.reference]}
+    with pytest.raises(leakmeter.BadInput, match="takes one model in the role 'target'"):
+        leakmeter.audit(config, out=corpus.folder / "run")
+
+
+def test_a_damaged_answer_file_is_asked_again(corpus: Corpus) -> None:
+    run = corpus.folder / "run"
+    leakmeter.audit(corpus.config(attacks=["loss"]), out=run)
+    before = snapshot(run)
+    damaged = next((run / "evidence").glob("*/*/*.parquet"))
+    damaged.write_bytes(b"")
+    leakmeter.audit(corpus.config(attacks=["loss"]), out=run)
+    assert snapshot(run) == before

@@ -128,7 +128,7 @@ def test_evaluate_refuses_a_table_without_its_columns(tmp_path: Path) -> None:
 def test_evaluate_names_a_wrong_label(tmp_path: Path) -> None:
     path = tmp_path / "losses.csv"
     path.write_text("target,member\n1.5,1\n2.5,maybe\n")
-    refused(leakmeter("evaluate", path), "row 2", "maybe")
+    refused(leakmeter("evaluate", path), "row 2", "1 or 0")
 
 
 def test_a_full_disk_is_said_and_nothing_is_lost(corpus: Corpus, yaml_of: Any) -> None:

@@ -112,7 +112,7 @@ def test_doctor_says_what_there_is() -> None:
 
 
 def test_split_keeps_groups_together_and_writes_files_an_audit_reads(corpus: Corpus) -> None:
-    sizes = json.loads(run("split", corpus.members, "--parts", "train=0.5,holdout=0.5", "--json").stdout)
+    sizes = json.loads(run("split", corpus.members, "--parts", "train=0.5,holdout=0.5", "--json").stdout)["parts"]
     groups = {}
     for part in ("train", "holdout"):
         rows = [json.loads(line) for line in Path(sizes[part]["file"]).read_text().splitlines()]

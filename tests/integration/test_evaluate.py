@@ -99,3 +99,16 @@ def test_the_command_reads_files_and_prints_json(tmp_path: Path, suffix: str) ->
     assert leakmeter.open_run(tmp_path / "run").find("ratio").value == pytest.approx(
         next(r["value"] for r in printed["results"] if (r["attack"], r["metric"]) == ("ratio", "auc"))
     )
+
+
+def test_rows_without_a_group_stand_alone() -> None:
+    frame = table(200)
+    blank = frame.with_columns(group=pl.lit(None, dtype=pl.String))
+    assert leakmeter.evaluate(blank).find("loss").low == leakmeter.evaluate(frame.drop("group")).find("loss").low
+
+
+def test_numbers_that_look_whole_at_first_and_other_columns_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "losses.csv"
+    rows = [f"{3 if i < 150 else 2.5 + i / 100},{i % 2},{'a' if i > 150 else 7}" for i in range(200)]
+    path.write_text("target,member,comment\n" + "\n".join(rows))
+    assert leakmeter.evaluate(path).find("loss").n == 200

@@ -85,4 +85,4 @@ def test_killed_and_continued_is_the_same_as_uninterrupted(config: Path, tmp_pat
         shutil.rmtree(run)
     subprocess.run(command(config, run), check=True)
     assert snapshot(run) == expected
-    assert not list(run.rglob("*.part"))
+    assert not list(run.rglob("*-part"))

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from leakmeter.attacks.likelihood import LikelihoodAttack, mean_of
 from leakmeter.core.attack import Answers, Attack, Judgement
@@ -61,13 +62,14 @@ class BagOfWords(Attack):
     type: Literal["bag_of_words"] = "bag_of_words"
     about: ClassVar[str] = "A classifier on which words occur, fitted on other records; asks no model."
     cross_fits: ClassVar[bool] = True
-    folds: int = 5
-    buckets: int = 2**16
-    strength: float = 1.0
+    folds: int = Field(default=5, ge=2)
+    buckets: int = Field(default=2**16, ge=2)
+    strength: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Inverse of the L2 penalty."""
 
     def read(self, answers: Answers) -> pl.DataFrame:
-        return _per_record(answers, words=[self._words(plain_text(record.fields)) for record in answers.records])
+        words = [self._words(plain_text(record.fields)) for record in answers.records]
+        return _per_record(answers, words=pl.Series(words, dtype=pl.List(pl.Int64)))
 
     def _words(self, text: str) -> list[int]:
         """Buckets of the words that occur; a hash that is the same on every machine."""
@@ -78,8 +80,8 @@ class BagOfWords(Attack):
         population = features["population"].to_numpy()
         member = features["member"].fill_null(False).to_numpy()
         group = features["group"].to_numpy()
-        fold = assign_folds(group, member, self.folds, seed)
-        fold[population] = -1
+        fold = np.full(features.height, -1)
+        fold[~population] = assign_folds(group[~population], self.folds, seed)
         score = np.full(features.height, np.nan)
         seen = np.zeros(features.height)
         for k in range(self.folds):
@@ -119,12 +121,13 @@ def _presence(words: pl.Series) -> Any:
     return csr_matrix((weight[keep], (rows[keep], narrow[column[keep]])), shape=shape)
 
 
-def assign_folds(group: Ints, member: Bools, folds: int, seed: int) -> Ints:
-    """Folds that never split a group and hold about the same share of members."""
-    _, index = np.unique(group, return_inverse=True)
-    groups = int(index.max()) + 1 if len(index) else 0
-    members = np.bincount(index, weights=member, minlength=groups) / np.maximum(np.bincount(index, minlength=groups), 1)
-    order = np.lexsort((generator(seed, "folds").random(groups), members > 0.5))
-    fold_of_group = np.empty(groups, dtype=np.int64)
-    fold_of_group[order] = np.arange(groups) % folds
+def assign_folds(group: Ints, folds: int, seed: int) -> Ints:
+    """Folds that never split a group and are of about the same size.
+
+    They do not look at labels: a fold that balanced them would move with a row's own label, and so would its score.
+    """
+    _, index, size = np.unique(group, return_inverse=True, return_counts=True)
+    order = np.lexsort((generator(seed, "folds").random(len(size)), -size))
+    fold_of_group = np.empty(len(size), dtype=np.int64)
+    fold_of_group[order] = np.arange(len(size)) % folds
     return fold_of_group[index]

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import polars as pl
+from pydantic import Field
 
 from leakmeter.core.attack import Answers, Ask, Attack, Skip
 from leakmeter.core.question import Kind, Likelihood
 from leakmeter.core.record import Record
 from leakmeter.text.passages import Passage, passages
 
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 SMALLEST_DEVIATION = 1e-6
 """A model that is certain has no deviation to divide by."""
 
@@ -95,6 +97,8 @@ class Lowercase(LikelihoodAttack):
 
     def read(self, answers: Answers) -> pl.DataFrame:
         frame = answers(Likelihood)
+        if frame.is_empty():  # nothing was asked, so nothing carries the tag
+            return pl.DataFrame(schema={"record": pl.UInt32, "lowercase": pl.Float64})
         sides = [
             frame.filter(pl.col("lowered") == lowered)
             .group_by("record", maintain_order=True)
@@ -109,7 +113,7 @@ class Lowercase(LikelihoodAttack):
 class MinK(LikelihoodAttack):
     type: Literal["min_k"] = "min_k"
     about: ClassVar[str] = "Mean log-probability of the least likely tokens (Min-K %)."
-    share: float = 0.2
+    share: Share = 0.2
 
     def read(self, answers: Answers) -> pl.DataFrame:
         return self.tokens(answers).select("record", min_k=smallest(pl.col("logprob"), self.share))
@@ -120,7 +124,7 @@ class MinKPlus(LikelihoodAttack):
     about: ClassVar[str] = (
         "Min-K % over log-probabilities standardised by the vocabulary's mean and deviation (Min-K %++)."
     )
-    share: float = 0.2
+    share: Share = 0.2
 
     def read(self, answers: Answers) -> pl.DataFrame:
         tokens = self.tokens(answers)

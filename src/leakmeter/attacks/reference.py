@@ -8,7 +8,8 @@ With ℓ_t the target's and r_t the reference's log-probability of token t, d_t 
     windows      mean over window sizes w of the share of windows with Σ d > 0; w geometric from 2 to 40 (WBC 2026)
     error_shift  log of Σ max(d, 0) / Σ max(−d, 0) over the tokens that are not the target's first choice (EZ-MIA 2026)
 
-The last two compare token by token, so both models must split the text alike; where they do not, there is no score.
+The last two compare token by token, so both models must split the text alike and give each token a probability above
+zero; where they do not, there is no score.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from pydantic import Field, ValidationInfo, field_validator
 
 from leakmeter.attacks.likelihood import LikelihoodAttack
 from leakmeter.core.attack import Answers, Judgement
@@ -86,7 +88,7 @@ def _least_squares(x: Floats, y: Floats) -> tuple[float, float]:
 
 
 class Aligned(NamedTuple):
-    """Token differences of records whose texts both models split alike, laid end to end."""
+    """Token differences, all finite, of records whose texts both models split alike, laid end to end."""
 
     record: Ints
     start: Ints
@@ -102,7 +104,9 @@ def align(target: pl.DataFrame, reference: pl.DataFrame) -> Aligned:
     both = target.select(*columns, "first").join(
         reference.select(columns), on=["record", "tokens_digest"], suffix="_reference", maintain_order="left"
     )
-    both = both.filter(pl.col("logprob").list.len() > 0)
+    finite = pl.element().is_finite().all()
+    known = [pl.col(name).list.eval(finite).list.first() for name in ("logprob", "logprob_reference")]
+    both = both.filter(pl.col("logprob").list.len() > 0, *known)
     lengths = both["logprob"].list.len().to_numpy()
     if both.is_empty():
         return Aligned(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0), np.empty(0))
@@ -118,9 +122,16 @@ def align(target: pl.DataFrame, reference: pl.DataFrame) -> Aligned:
 class Windows(AgainstReference):
     type: Literal["windows"] = "windows"
     about: ClassVar[str] = "Share of token windows of many sizes in which the target is surer than the reference (WBC)."
-    smallest: int = 2
-    largest: int = 40
-    sizes: int = 10
+    smallest: int = Field(default=2, ge=1)
+    largest: int = Field(default=40, ge=1, validate_default=True)
+    sizes: int = Field(default=10, ge=1)
+
+    @field_validator("largest")
+    @classmethod
+    def _not_below_smallest(cls, largest: int, others: ValidationInfo) -> int:
+        if largest < others.data.get("smallest", 1):
+            raise ValueError(f"should not be below smallest, {others.data['smallest']}")
+        return largest
 
     def window_sizes(self) -> list[int]:
         """Geometric from smallest to largest, without repetition."""
@@ -128,20 +139,33 @@ class Windows(AgainstReference):
 
     def read(self, answers: Answers) -> pl.DataFrame:
         tokens = align(self.tokens(answers), self.tokens(answers, "reference"))
-        before = np.concatenate([[0.0], np.cumsum(tokens.shift)])
-        begin, end = tokens.start[:-1], tokens.start[1:]
+        sums, begin = running_sums(tokens)
+        length = np.diff(tokens.start)
         votes = np.zeros(len(begin))
         used = np.zeros(len(begin))
         for size in self.window_sizes():
-            won = np.concatenate([[0], np.cumsum(before[size:] - before[:-size] > 0)]) if len(before) > size else [0]
-            won = np.asarray(won)
-            fits = end - begin >= size
-            count = (end - begin - size + 1)[fits]
-            votes[fits] += (won[(end - size + 1)[fits]] - won[begin[fits]]) / count
+            fits = length >= size
+            if not fits.any():
+                break
+            won = np.concatenate([[0], np.cumsum(sums[size:] - sums[:-size] > 0)])
+            count = (length - size + 1)[fits]
+            votes[fits] += (won[begin[fits] + count] - won[begin[fits]]) / count
             used[fits] += 1
         with np.errstate(invalid="ignore"):
             score = np.where(used > 0, votes / used, np.nan)
         return pl.DataFrame({"record": tokens.record.astype(np.uint32), "windows": score})
+
+
+def running_sums(tokens: Aligned) -> tuple[Floats, Ints]:
+    """Each record's sums of shifts over its first 0, 1, … tokens, laid end to end, and where each record's begin.
+
+    They start anew with every record: a score must not hang on the rounding of its neighbours in a block.
+    """
+    begin = tokens.start[:-1] + np.arange(len(tokens.record))
+    sums = np.zeros(len(tokens.shift) + len(tokens.record))
+    for at, start, end in zip(begin + 1, tokens.start[:-1], tokens.start[1:], strict=True):
+        np.cumsum(tokens.shift[start:end], out=sums[at : at + end - start])
+    return sums, begin
 
 
 class ErrorShift(AgainstReference):

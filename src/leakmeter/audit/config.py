@@ -5,7 +5,9 @@ A config is a YAML file or the same mapping in Python. `sweep` turns one config 
 
 from __future__ import annotations
 
+import difflib
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
@@ -95,6 +97,8 @@ def missing(attack: Attack, models: Mapping[str, Sequence[ModelSpec]]) -> str:
     for role, kinds in attack.roles.items():
         if role not in models:
             return f"it needs a model in the role '{role}', and none is bound (give models.{role}, or --{role})"
+        if len(models[role]) > 1 and role not in attack.many:
+            return f"it takes one model in the role '{role}', and {len(models[role])} are bound"
         for model in models[role]:
             cannot = kinds - model.answers()
             if cannot:
@@ -110,7 +114,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise BadInput(f"There is no file {path}. Give the path of an audit's YAML file.") from error
+        raise BadInput(f"There is no file {path}. Give the path of a YAML file.") from error
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}. Give the path of a YAML file.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
     if not isinstance(loaded, dict):
@@ -118,25 +124,46 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return cast(dict[str, Any], _anchored(loaded, path.parent))
 
 
-PATHS = {"path", "base"}
+PATHS = {"path", "base", "data"}
 
 
 def _anchored(value: Any, folder: Path) -> Any:
+    """The same with every path, also those in a sweep, meant from a folder."""
     if isinstance(value, list):
         return [_anchored(one, folder) for one in value]
     if not isinstance(value, dict):
         return value
+    return {key: _anchored_at(str(key), one, folder) for key, one in value.items()}
+
+
+def _anchored_at(key: str, value: Any, folder: Path) -> Any:
+    if key.rpartition(".")[2] not in PATHS:
+        return _anchored(value, folder)
+    if isinstance(value, list):
+        return [_anchored_at(key, one, folder) for one in value]
+    return str(folder / value) if isinstance(value, str) else _anchored(value, folder)
+
+
+def relative_to(value: Any, folder: Path) -> Any:
+    """The same with every path as seen from a folder, so that `read_yaml` from there finds it again."""
+    if isinstance(value, list):
+        return [relative_to(one, folder) for one in value]
+    if not isinstance(value, dict):
+        return value
     return {
-        key: str(folder / one) if key in PATHS and isinstance(one, str) else _anchored(one, folder)
+        key: os.path.relpath(one, folder) if key in PATHS and isinstance(one, str) else relative_to(one, folder)
         for key, one in value.items()
     }
 
 
 def settings(raw: Mapping[str, Any]) -> list[tuple[dict[str, Scalar], AuditConfig]]:
     """The config, or with `sweep: {path: [values]}` one config per combination, with the values that tell it apart."""
+    if not all(isinstance(key, str) for key in raw):
+        raise BadInput("The keys of a config should be words (records, models, …).")
     body = {key: value for key, value in raw.items() if key != "sweep"}
     sweep = raw.get("sweep") or {}
-    if not isinstance(sweep, Mapping) or not all(isinstance(v, list) and v for v in sweep.values()):
+    pairs = sweep.items() if isinstance(sweep, Mapping) else [(None, None)]
+    if not all(isinstance(path, str) and isinstance(values, list) and values for path, values in pairs):
         raise BadInput(
             "`sweep` should map paths of the config to non-empty lists, as in: models.target.epoch: [1, 2, 3]."
         )
@@ -180,6 +207,20 @@ def _position(values: Sequence[Any], step: str, whole: str) -> int:
     raise BadInput(f"`sweep` names the path {whole}, but the list there has no '{step}' (use an index or a type).")
 
 
+def _check_roles(config: AuditConfig) -> None:
+    """A target is there, every role has a model, and no role is a misspelling."""
+    if "target" not in config.models:
+        raise BadInput("The audit has no target. Give `models: {target: …}`, or --target.")
+    known = {"target", "reference", "shadow"} | {role for attack in config.attacks or () for role in attack.roles}
+    for role, models in config.models.items():
+        if role not in known:
+            close = difflib.get_close_matches(role, known, n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise BadInput(f"No attack asks a model in the role '{role}'.{hint} Roles: {', '.join(sorted(known))}.")
+        if not models:
+            raise BadInput(f"The role '{role}' has no model. Give one, or leave the role out.")
+
+
 def validated(raw: Mapping[str, Any]) -> AuditConfig:
     """The config behind a mapping; what is wrong is said in one paragraph."""
     try:
@@ -187,6 +228,11 @@ def validated(raw: Mapping[str, Any]) -> AuditConfig:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'config'}: {e['msg']}" for e in error.errors())
         raise BadInput(f"The audit's config cannot be used: {problems}.") from error
+    _check_roles(config)
+    chosen = [attack.name for attack in config.attacks or ()]
+    twice = {name for name in chosen if chosen.count(name) > 1}
+    if twice:
+        raise BadInput(f"The attack '{twice.pop()}' is named twice with the same parameters. Name it once.")
     for attack in config.attacks or ():
         reason = missing(attack, config.models)
         if reason:

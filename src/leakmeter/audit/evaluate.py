@@ -25,6 +25,8 @@ from leakmeter.core.registry import build
 from leakmeter.core.result import Metric
 
 KNOWN = {"target", "reference", "member", "group", "split", "id", "text"}
+LARGEST = 1e12
+"""No loss is beyond this; what is would overflow in a least-squares fit."""
 TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -78,29 +80,31 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path)
-        return pl.read_csv(
-            path, schema_overrides={"id": pl.String, "group": pl.String, "split": pl.String, "text": pl.String}
-        )
+        head = pl.read_csv(path, n_rows=0).columns
+        _require_columns(head, str(path))
+        numbers = {"target", "reference"}
+        kinds = {name: pl.Float64 if name in numbers else pl.String for name in head if name in KNOWN}
+        try:
+            return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
+        except pl.exceptions.ComputeError:
+            # Some number is none; read as text, it is found and named by its row.
+            return pl.read_csv(path, columns=list(kinds), schema_overrides=dict.fromkeys(kinds, pl.String))
     except (pl.exceptions.PolarsError, OSError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        kind = "Parquet" if path.suffix == ".parquet" else "CSV"
         raise BadInput(
-            f"{path} cannot be read as {'Parquet' if path.suffix == '.parquet' else 'CSV'}: {first}."
+            f"{path} cannot be read as {kind}. It should be a table with a header and a `target`."
         ) from error
 
 
 def _prepared(table: pl.DataFrame, sign: float, source: str) -> tuple[Rows, pl.DataFrame]:
     """Rows and features, after everything that can be wrong with a table has been looked at."""
-    for name in ("target", "member"):
-        if name not in table.columns:
-            raise BadInput(f"{source} has no column `{name}`; it has: {', '.join(table.columns)}.")
+    _require_columns(table.columns, source)
     if table.is_empty():
         raise BadInput(f"{source} has no rows.")
-    split = (
-        table["split"].cast(pl.String)
-        if "split" in table.columns
-        else pl.Series(["audit"]).new_from_index(0, table.height)
-    )
-    population = split.fill_null("audit") == "population"
+    split = pl.Series(["audit"]).new_from_index(0, table.height)
+    if "split" in table.columns:
+        split = table["split"].cast(pl.String).fill_null("audit")
+    population = split == "population"
     member = _labels(table["member"], source)
     if (member.is_null() & ~population).any():
         at = int((member.is_null() & ~population).arg_max() or 0)
@@ -112,9 +116,11 @@ def _prepared(table: pl.DataFrame, sign: float, source: str) -> tuple[Rows, pl.D
         only = "members" if counts.any() else "non-members"
         raise BadInput(f"{source} holds only {only}. Telling two kinds apart needs both: `member` should be 1 and 0.")
     ordinal = np.arange(table.height, dtype=np.uint32)
-    group = (
-        table["group"].rank("dense").fill_null(0).cast(pl.UInt32) if "group" in table.columns else pl.Series(ordinal)
-    )
+    group = pl.Series(ordinal)
+    if "group" in table.columns:
+        ranked = table["group"].rank("dense")
+        # A row without a group is its own.
+        group = pl.select(pl.coalesce(ranked, pl.Series(ordinal) + table.height)).to_series().cast(pl.UInt32)
     rows = Rows(pl.DataFrame({"record": ordinal, "group": group, "split": split, "population": population,
                               "member": member.fill_null(False) & ~population}))  # fmt: skip
     columns = {"record": ordinal}
@@ -124,6 +130,12 @@ def _prepared(table: pl.DataFrame, sign: float, source: str) -> tuple[Rows, pl.D
     return rows, pl.DataFrame(columns)
 
 
+def _require_columns(columns: list[str], source: str) -> None:
+    for name in ("target", "member"):
+        if name not in columns:
+            raise BadInput(f"{source} has no column `{name}`; it has: {', '.join(columns)}.")
+
+
 def _labels(column: pl.Series, source: str) -> pl.Series:
     if column.dtype == pl.Boolean:
         return column
@@ -131,18 +143,18 @@ def _labels(column: pl.Series, source: str) -> pl.Series:
     wrong = text.is_not_null() & ~text.is_in(list(TRUTH))
     if wrong.any():
         at = int(wrong.arg_max() or 0)
-        raise BadInput(f"{source}, row {at + 1}: `member` should be 1 or 0 (or true, false), not '{column[at]}'.")
+        raise BadInput(f"{source}, row {at + 1}: `member` should be 1 or 0 (or true, false), and is something else.")
     return text.replace_strict(TRUTH, default=None, return_dtype=pl.Boolean)
 
 
 def _numbers(column: pl.Series, source: str, name: str) -> Any:
     numbers = column.cast(pl.Float64, strict=False)
-    wrong = ~numbers.is_finite().fill_null(False)
+    wrong = ~(numbers.abs() < LARGEST).fill_null(False)
     if wrong.any():
         at = int(wrong.arg_max() or 0)
         raise BadInput(
-            f"{source}, row {at + 1}: `{name}` is not a finite number ('{column[at]}'), as in {int(wrong.sum())} rows. "
-            "A loss that is NaN usually means an empty text or a model that overflowed: remove or recompute those rows."
+            f"{source}, row {at + 1}: `{name}` is not a finite number, as in {int(wrong.sum())} rows. A loss of NaN "
+            "usually means an empty text or a model that overflowed: remove or recompute those rows."
         )
     return numbers.to_numpy()
 

@@ -61,10 +61,12 @@ class AnswerJob:
                 f"answered {answers['q'].n_unique()} of them, or some twice. This is a fault in the model's code; "
                 "nothing was stored."
             )
-        floats = answers["logprob"].explode() if isinstance(answers.schema["logprob"], pl.List) else answers["logprob"]
-        if floats.is_nan().any():
-            raise ModelFailed(
-                f"The model '{self.model.type}' gave log-probabilities that are not numbers (NaN). Its weights may be "
-                "broken, or its precision too low (try dtype: float32). The other blocks' answers are kept."
-            )
+        for name, kind in answers.schema.items():
+            values = answers[name].explode().drop_nulls() if isinstance(kind, pl.List) else answers[name]
+            if values.dtype.is_float() and not values.is_finite().all():
+                raise ModelFailed(
+                    f"The model '{self.model.type}' gave a {name} that is not a finite number (NaN or infinite). Its "
+                    "weights may be broken, or its precision too low (try dtype: float32). The answers of other blocks "
+                    "are kept."
+                )
         return answers

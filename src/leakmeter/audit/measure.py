@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 import polars as pl
 
 from leakmeter.core.attack import Scalar
-from leakmeter.core.errors import BadInput
 from leakmeter.core.result import Bools, Metric, Result, Sample
-
-MOST_SLICES = 20
-LONGEST_SLICE = 32
 
 
 @dataclass(frozen=True)
@@ -28,8 +25,11 @@ class Rows:
         return self.frame.filter(~pl.col("population"))
 
     def hidden(self) -> pl.DataFrame:
-        """The same with the labels of audited rows blanked, as `judge` sees them."""
-        return self.frame.with_columns(member=pl.when("population").then("member").otherwise(None))
+        """The same with the labels of audited rows blanked, as `judge` sees them; a split's name is a label too."""
+        return self.frame.with_columns(
+            member=pl.when("population").then("member").otherwise(None),
+            split=pl.when("population").then("split").otherwise(pl.lit("audit")),
+        )
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,17 @@ def slices(rows: Rows, fields: Sequence[str]) -> Iterator[tuple[dict[str, Scalar
             yield {"pool": pool}, member | (outside & (frame["split"] == pool).to_numpy())
     for name in fields:
         values = frame.filter(pl.Series(member))[name].drop_nulls().unique().to_list()
-        if len(values) > MOST_SLICES or any(len(value) > LONGEST_SLICE for value in values):
-            raise BadInput(
-                f"`slices: {name}` has {len(values)} different values. A slice shows its values in the report, so "
-                f"there may be at most {MOST_SLICES}, each up to {LONGEST_SLICE} characters."
-            )
         for value in sorted(values, key=_natural):
             yield {name: value}, (member & (frame[name] == value).fill_null(False).to_numpy()) | outside
 
 
 def _natural(value: str) -> tuple[float, str]:
-    """Numbers by size, before words."""
+    """Numbers by size, before words; equal numbers by spelling, so that the order is always the same."""
     try:
-        return float(value), ""
+        number = float(value)
     except ValueError:
         return float("inf"), value
+    return number if isfinite(number) else float("inf"), value
 
 
 def measure(

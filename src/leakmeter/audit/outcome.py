@@ -37,9 +37,13 @@ class Outcome:
         """The HTML report, where the run has a folder."""
         return self.folder / "report.html" if self.folder else None
 
-    def find(self, attack: str, metric: str = "auc", **where: object) -> Result:
-        """The one result of an attack and metric; keywords name a slice, as in `repeats="8"`."""
+    def find(
+        self, attack: str, metric: str = "auc", setting: Mapping[str, object] | None = None, **where: object
+    ) -> Result:
+        """The one result of an attack and metric, in a slice (`repeats="8"`) and, in a sweep, of a setting."""
         found = [r for r in self.results if (r.attack, r.metric) == (attack, metric) and dict(r.slice) == where]
+        if setting is not None:
+            found = [r for r in found if dict(r.setting) == dict(setting)]
         if len(found) != 1:
             known = sorted({f"{r.attack} {r.metric}" for r in self.results})
             raise BadInput(f"There are {len(found)} results for {attack} {metric} {where or ''}. There are: {known}.")

@@ -14,11 +14,11 @@ from itertools import groupby
 import polars as pl
 
 from leakmeter.audit.jobs import AnswerJob
-from leakmeter.audit.store import Store
+from leakmeter.audit.store import Store, file_name
 from leakmeter.core.attack import Answers, Attack, Scalar, Skip
 from leakmeter.core.errors import BadInput
 from leakmeter.core.model import ModelSpec
-from leakmeter.core.question import KINDS, Kind, Question
+from leakmeter.core.question import Kind, Question
 from leakmeter.core.record import Record
 
 
@@ -37,9 +37,8 @@ def cut(records: Sequence[Record], size: int) -> list[Block]:
     start = 0
     for split, run in groupby(records, key=lambda record: record.split):
         mine = list(run)
-        safe = "".join(c if c.isalnum() else "_" for c in split)
         for i in range(0, len(mine), size):
-            blocks.append(Block(f"{safe}-{i // size:05d}", start + i, mine[i : i + size]))
+            blocks.append(Block(f"{file_name(split)}-{i // size:05d}", start + i, mine[i : i + size]))
         start += len(mine)
     return blocks
 
@@ -133,7 +132,7 @@ def plan(blocks: Iterable[BlockPlan], bound: Sequence[Bound], store: Store) -> l
     jobs = []
     for key, same in _by_key(bound).items():
         for block in blocks:
-            for kind in KINDS.values():
+            for kind in sorted({kind for _, kind in block.pools}, key=lambda kind: kind.kind):
                 wanted: dict[bytes, Question] = {}
                 for model in same:
                     pool = block.pools.get((model.role, kind))
@@ -193,7 +192,10 @@ class BlockAnswers:
         """The answers split by record, for a second round of asking."""
         whole = self.of(attack)
         split = {where: frame.partition_by("record", as_dict=True) for where, frame in whole.frames.items()}
+        alone = pl.lit(0, dtype=pl.UInt32).alias("record")
         return [
-            Answers((record,), {where: parts[i,] for where, parts in split.items() if (i,) in parts})
+            Answers(
+                (record,), {where: parts[i,].with_columns(alone) for where, parts in split.items() if (i,) in parts}
+            )
             for i, record in enumerate(whole.records)
         ]

@@ -17,6 +17,10 @@ from leakmeter.core.record import Record, Select
 from leakmeter.records.overlap import overlap, require_distinct, warning
 from leakmeter.text.passages import plain_text
 
+RESERVED = {"record", "group", "split", "population", "member"}
+MOST_VALUES = 20
+LONGEST_VALUE = 32
+"""The values of a slice and the names of splits stand in scores and reports, so they must be labels and not texts."""
 FEW = 50
 """Fewer members or non-members than this are worth a warning."""
 
@@ -87,10 +91,11 @@ class Pools:
 
 def divide(config: AuditConfig, records: Sequence[Record]) -> Pools:
     """Members and non-members of the target among the audited records, and the population beside them."""
+    check_labels(config, records)
     selections = _selections(config)
     _refuse_overlaps(selections, records)
     target = next((spec for spec in config.models.get("target", ()) if isinstance(spec, Trained)), None)
-    others = [select for role, select in selections if role not in ("target", "the population")]
+    others = [on for role, on in selections if role not in ("target", "the population", "the audited records")]
     # A stable order by split: blocks never span two of them.
     rank = {split: i for i, split in enumerate(dict.fromkeys(record.split for record in records))}
     ordered = sorted(records, key=lambda r: rank[r.split])
@@ -103,6 +108,11 @@ def divide(config: AuditConfig, records: Sequence[Record]) -> Pools:
             audited = config.audit.takes(record) if config.audit else not any(s.takes(record) for s in others)
             place = places[record.split, record.member] = (config.population.takes(record), audited)
         in_population, audited = place
+        if in_population and label:
+            raise BadInput(
+                f"The population (split '{record.split}') holds records that the target was trained on. It sets the "
+                "thresholds and must be non-members: give it records of its own."
+            )
         if not in_population:
             if not audited:
                 continue
@@ -147,17 +157,41 @@ def _ordinals(records: Sequence[Record]) -> list[int]:
 
 def _selections(config: AuditConfig) -> list[tuple[str, Select]]:
     trained = [(role, spec.on) for role, specs in config.models.items() for spec in specs if isinstance(spec, Trained)]
-    return [*trained, ("the population", config.population)]
+    chosen = [("the audited records", config.audit)] if config.audit else []
+    return [*trained, ("the population", config.population), *chosen]
 
 
 def _refuse_overlaps(selections: Sequence[tuple[str, Select]], records: Sequence[Record]) -> None:
     """A reference or a population that saw the members would hide the leak it is there to show."""
     for (one, mine), (other, theirs) in combinations(selections, 2):
-        if one == other:
+        if one == other or {one, other} == {"target", "the audited records"}:
             continue
         both = sum(mine.takes(record) and theirs.takes(record) for record in records)
         if both:
             raise BadInput(
                 f"{both} records are both in the selection of {one} and in that of {other}. Give each its own split "
                 "(`on: {split: […]}`, `population: {split: […]}`)."
+            )
+
+
+def check_labels(config: AuditConfig, records: Sequence[Record]) -> None:
+    """Refuse splits and slices whose values might be somebody's text: they are shown, and never masked."""
+    splits = {record.split for record in records}
+    if len(splits) > MOST_VALUES or any(len(split) > LONGEST_VALUE for split in splits):
+        raise BadInput(
+            f"The records have {len(splits)} splits, or some with long names. A split is a label such as 'train' that "
+            f"reports show: at most {MOST_VALUES} of them, each up to {LONGEST_VALUE} characters."
+        )
+    for name in config.slices:
+        if name in RESERVED:
+            raise BadInput(f"`slices: {name}` is not a field of the records; give the name of one of their columns.")
+        held = [record.fields[name] for record in records if name in record.fields]
+        values = set(held)
+        if not values:
+            raise BadInput(f"`slices: {name}`: no record has a field of that name.")
+        if len(values) > MOST_VALUES or max(map(len, values)) > LONGEST_VALUE or 2 * len(values) > len(held):
+            raise BadInput(
+                f"`slices: {name}` has {len(values)} different values in {len(held)} records. A slice's values are "
+                f"shown in the report, so it must be a label: at most {MOST_VALUES} values, each up to {LONGEST_VALUE} "
+                "characters, and each on two records or more."
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
@@ -11,18 +12,20 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import polars as pl
 
-from leakmeter.audit.config import AuditConfig, Source, settings
+from leakmeter.audit.config import AuditConfig, Source, relative_to, settings
 from leakmeter.audit.environment import describe
 from leakmeter.audit.measure import Rows, Scored, measure, with_setting
 from leakmeter.audit.plan import BlockAnswers, BlockPlan, Bound, cut, plan
 from leakmeter.audit.pools import Pools, divide
-from leakmeter.audit.store import Store
+from leakmeter.audit.store import Store, file_name
 from leakmeter.audit.trained import Trained, TrainJob
 from leakmeter.core.attack import Attack, Judgement, Scalar
 from leakmeter.core.engine import Job
 from leakmeter.core.errors import BadInput
 from leakmeter.core.record import Record
 from leakmeter.core.result import Result
+from leakmeter.core.spec import Spec
+from leakmeter.report.page import render
 
 
 class Event(NamedTuple):
@@ -65,14 +68,17 @@ class Run:
         from leakmeter import __version__
 
         made = settings(raw)
+        names = [f"setting-{i}" for i in range(len(made))] if len(made) > 1 else ["main"]
         with self.store.locked():
-            self._write_config(raw, made)
+            for _, config in made:
+                divide(config, self.load(config))  # whatever is wrong with the records is said before anything changes
+            self._write_config(raw, made, names)
             self.store.event("started", settings=len(made))
             results: list[Result] = []
             warnings: list[str] = []
             environment: dict[str, Any] = {}
-            for i, (setting, config) in enumerate(made):
-                measured = self.one(config, f"setting-{i}" if len(made) > 1 else "main")
+            for name, (setting, config) in zip(names, made, strict=True):
+                measured = self.one(config, name)
                 results += with_setting(measured.results, setting)
                 warnings += measured.warnings
                 environment = _joined(environment, measured.environment)
@@ -84,23 +90,38 @@ class Run:
             }
             self.store.write_json(self.store.root / "environment.json", environment)
             self.store.write_json(self.store.root / "results.json", document)
+            self.store.write(self.store.root / "report.html", render(document).encode())
             self.store.event("finished", results=len(results))
         return document
 
-    def _write_config(self, raw: Mapping[str, Any], made: Sequence[tuple[Mapping[str, Scalar], AuditConfig]]) -> None:
-        """The resolved config with every default, as the first setting has it, and the sweep as it was given."""
+    def _write_config(
+        self, raw: Mapping[str, Any], made: Sequence[tuple[Mapping[str, Scalar], AuditConfig]], names: Sequence[str]
+    ) -> None:
+        """The resolved config with every default, as the first setting has it, and the sweep as it was given.
+
+        Results of another config do not stay beside it: they would be taken for its own.
+        """
         import yaml
 
         resolved = made[0][1].model_dump(mode="json", exclude_none=True)
         resolved["attacks"] = [attack.model_dump(mode="json") for attack in made[0][1].resolved_attacks()]
         if raw.get("sweep"):
-            resolved["sweep"] = raw["sweep"]
-        self.store.write(self.store.root / "audit.yaml", yaml.safe_dump(resolved, sort_keys=False).encode())
+            resolved["sweep"] = {path: [_plain(value) for value in values] for path, values in raw["sweep"].items()}
+        text = yaml.safe_dump(relative_to(resolved, self.store.root), sort_keys=False).encode()
+        path = self.store.root / "audit.yaml"
+        if path.exists() and path.read_bytes() != text:
+            for stale in ("results.json", "report.html"):
+                (self.store.root / stale).unlink(missing_ok=True)
+        self.store.write(path, text)
+        for folder in (self.store.root / "scores").glob("*"):
+            if folder.name not in names:
+                shutil.rmtree(folder)
 
     def one(self, config: AuditConfig, name: str) -> Measured:
         """One setting: train what is to be trained, ask, answer, judge, measure."""
         records = self.load(config)
         pools = divide(config, records)
+        warned = pools.warnings()
         bound = self.bind(config, records)
         blocks = self.answer(config, pools.asked, bound)
         rows = pools.rows(config.slices)
@@ -109,11 +130,11 @@ class Run:
         self.listen(Event("measuring", 0, 1))
         results = measure(rows, scored, config.metrics, config.slices, config.seed)
         self.listen(Event("measuring", 1, 1))
-        return Measured(results, pools.warnings() + warnings, describe(config, bound, pools.counts()))
+        return Measured(results, warned + warnings, describe(config, bound, pools.counts()))
 
     def load(self, config: AuditConfig) -> Sequence[Record]:
         if self.records is not None:
-            return self.records
+            return _sound(self.records)
         if not config.records:
             raise BadInput("The audit has no records. Give `records:` in the config, or --members and --nonmembers.")
         every: list[Record] = []
@@ -124,7 +145,7 @@ class Run:
                 if loaded.skipped:
                     self._warnings.append(f"{len(loaded.skipped)} unreadable lines of a records file were skipped.")
             every.extend(self._loaded[spec.key])
-        return every
+        return _sound(every)
 
     def bind(self, config: AuditConfig, records: Sequence[Record]) -> list[Bound]:
         """Models in their roles, those of type `trained` after training them."""
@@ -204,8 +225,10 @@ class Run:
         folder = self.store.root / "scores" / name
         self.store.write_frame(folder / "records.parquet", rows.frame)
         for one in scored:
-            safe = "".join(c if c.isalnum() else "_" for c in one.attack)
-            self.store.write_frame(folder / f"{safe}.parquet", one.scores)
+            self.store.write_frame(folder / f"{file_name(one.attack)}.parquet", one.scores)
+        for stale in set(folder.glob("*.parquet")) - {folder / f"{file_name(one.attack)}.parquet" for one in scored}:
+            if stale.name != "records.parquet":
+                stale.unlink()
         self.store.write_frame(self.store.evidence / f"records-{name}.parquet", pools.names())
 
 
@@ -229,7 +252,39 @@ def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     for name, model in other["models"].items():
         if model not in models.values():
             models[f"{name} ({len(models) + 1})"] = model
-    return {**one, "models": models, "attacks": {**one["attacks"], **other["attacks"]}}
+    seeds = sorted({*_listed(one["seed"]), *_listed(other["seed"])})
+    data = {
+        **one["data"],
+        **{name: value for name, value in other["data"].items() if value not in one["data"].values()},
+    }
+    attacks = {**one["attacks"], **other["attacks"]}
+    return {**one, "seed": seeds if len(seeds) > 1 else seeds[0], "models": models, "data": data, "attacks": attacks}
+
+
+def _listed(seed: int | list[int]) -> list[int]:
+    return seed if isinstance(seed, list) else [seed]
+
+
+def _plain(value: Any) -> Any:
+    """A swept value as YAML can hold it."""
+    return value.model_dump(mode="json") if isinstance(value, Spec) else value
+
+
+def _sound(records: Sequence[Record]) -> Sequence[Record]:
+    """Refuse what no file can hold and no table can store: ids that are not text, and broken characters."""
+    for i, record in enumerate(records):
+        try:
+            record.id.encode()
+            for value in record.fields.values():
+                value.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(
+                f"Record {i + 1} holds half of a character (a lone surrogate), which is not text. Clean the file "
+                "first: it was probably cut in the middle of an emoji."
+            ) from error
+        except AttributeError as error:
+            raise BadInput(f"Record {i + 1} has an id or a field that is not text. Give strings.") from error
+    return records
 
 
 def judged(attack: Attack, features: pl.DataFrame, rows: Rows, seed: int) -> Judgement:
@@ -251,7 +306,7 @@ def _unscored(one: Scored, skipped: Mapping[str, int]) -> list[str]:
         lost = int(np.isnan(values).sum()) - sum(skipped.values())
         if lost > 0:
             warnings.append(
-                f"{one.attack}: {lost} of {len(values)} records have no score (empty texts, or texts that the two "
-                "models split into different tokens)."
+                f"{one.attack}: {lost} of {len(values)} records have no score. Their texts are empty or too short, or, "
+                "for attacks that compare token by token, the two models split them differently."
             )
     return warnings

@@ -20,6 +20,14 @@ from leakmeter.core.errors import BadInput
 from leakmeter.core.keys import sequence_digest
 from leakmeter.core.question import Kind
 
+PART = ".leakmeter-part"
+"""The ending of a file that is still being written."""
+
+
+def file_name(name: str) -> str:
+    """A name that is safe in a path, whatever a user or a plug-in called the thing."""
+    return "".join(c if c.isalnum() else "_" for c in name)
+
 
 class Store:
     """Where a run keeps what it asked, what was answered and what came of it."""
@@ -27,7 +35,8 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         try:
-            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not root.exists():
+                root.mkdir(parents=True, mode=0o700)
         except (FileExistsError, NotADirectoryError) as error:
             raise BadInput(f"{root} is a file, so no run can be kept there. Give another --out.") from error
         except OSError as error:
@@ -56,7 +65,9 @@ class Store:
 
     def _sweep_leftovers(self) -> None:
         """Remove what a killed process was still writing."""
-        for path in [*self.root.rglob("*.part"), *self.models.glob(".*.partial")]:
+        ours = (self.root / "scores", self.evidence, self.models)
+        written = [*self.root.glob(f"*{PART}"), *(path for folder in ours for path in folder.rglob(f"*{PART}"))]
+        for path in [*written, *self.models.glob(".*.partial")]:
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -64,14 +75,21 @@ class Store:
 
     def write(self, path: Path, data: bytes) -> None:
         """Write aside, then rename."""
-        aside = path.with_name(path.name + ".part")
+        aside = path.with_name(path.name + PART)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self.evidence in path.parents:
+                self.private(self.evidence)
+            path.parent.mkdir(parents=True, exist_ok=True)
             aside.write_bytes(data)
             aside.rename(path)
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise _unwritable(path, error) from error
+
+    def private(self, folder: Path) -> None:
+        """Make a folder of the run that its owner alone may read, also where the run's own folder is open to others."""
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o700)
 
     def write_frame(self, path: Path, frame: pl.DataFrame) -> None:
         buffer = io.BytesIO()
@@ -96,7 +114,9 @@ class Store:
 
     def answer_files(self, model: str, block: str, kind: Kind) -> list[Path]:
         """The complete answer files of a block, in an order that does not depend on the disk."""
-        return sorted((self.evidence / model / block).glob(f"{kind.kind}-*.parquet"))
+        return [
+            path for path in sorted((self.evidence / model / block).glob(f"{kind.kind}-*.parquet")) if _readable(path)
+        ]
 
     def answered(self, model: str, block: str, kind: Kind) -> set[bytes]:
         """The keys of the questions of a block that have been answered."""
@@ -112,10 +132,21 @@ class Store:
 
     def purge(self) -> list[Path]:
         """Remove what may hold raw text: the evidence, and models trained on the user's data."""
-        gone = [path for path in (self.evidence, self.models) if path.exists()]
+        gone = [path for path in (self.evidence, self.models) if path.exists() and any(path.iterdir())]
         for path in gone:
             shutil.rmtree(path)
         return gone
+
+
+def _readable(path: Path) -> bool:
+    """Whether a file is whole Parquet. One that a broken disk or a person has damaged counts as not answered."""
+    with path.open("rb") as file:
+        head = file.read(4)
+        file.seek(0, os.SEEK_END)
+        if file.tell() < 12:
+            return False
+        file.seek(-4, os.SEEK_END)
+        return head == file.read() == b"PAR1"
 
 
 def _unwritable(path: Path, error: OSError) -> BadInput:

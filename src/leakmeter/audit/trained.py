@@ -56,19 +56,19 @@ class Trained(ModelSpec):
 
     def membership(self, records: Sequence[Record]) -> list[bool | None]:
         """Whether each record is trained on; None: held out for validation, so neither member nor non-member."""
-        held: set[str] = set()
+        held: set[int] = set()
         if self.recipe.validation > 0:
-            mine = [(r.id, example) for r in records for example in self.examples([r])]
+            mine = [(i, example) for i, record in enumerate(records) for example in self.examples([record])]
             kept_back = held_out(self.recipe, [example for _, example in mine])
-            held = {record for (record, _), out in zip(mine, kept_back, strict=True) if out}
-        return [None if r.id in held and self.on.takes(r) else self.on.takes(r) for r in records]
+            held = {i for (i, _), out in zip(mine, kept_back, strict=True) if out}
+        return [None if i in held else self.on.takes(record) for i, record in enumerate(records)]
 
     def _times(self, record: Record) -> int:
         if self.repeats is None:
             return 1
         value = record.fields.get(self.repeats, "1")
         if not value.isdigit():
-            raise BadInput(f"`repeats: {self.repeats}` should name a field with whole numbers, not '{value[:20]}'.")
+            raise BadInput(f"`repeats: {self.repeats}` should name a field that holds whole numbers and nothing else.")
         return int(value)
 
     def job(self, records: Sequence[Record], store: Store) -> TrainJob:
@@ -134,6 +134,7 @@ class TrainJob:
             raise BadInput(
                 f"`epoch: {self.spec.epoch}` was asked for, but the recipe trains {self.recipe.epochs} epochs."
             )
+        self.store.private(self.store.models)
         if self.out.exists():
             shutil.rmtree(self.out)
         base = self.spec.architecture or self.spec.base

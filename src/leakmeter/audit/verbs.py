@@ -46,9 +46,7 @@ def audit(
         raise BadInput("Give either a config or target, members and nonmembers, not both.")
     raw = {**raw, **more}
     run = Run(Store(Path(out) if out else Path("runs") / name), listen, records)
-    outcome = Outcome(run.all(raw), run.store.root)
-    write_report(outcome, run.store)
-    return outcome
+    return Outcome(run.all(raw), run.store.root)
 
 
 def write_report(outcome: Outcome, store: Store) -> Path:

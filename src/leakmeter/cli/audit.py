@@ -92,15 +92,10 @@ def _with_options(raw: dict[str, Any], **options: Any) -> dict[str, Any]:
     if options["attacks"]:
         raw["attacks"] = options["attacks"].split(",")
     if options["skip_bad"]:
-        raw["records"] = [{**one, "skip_bad": True} for one in raw["records"]]
-    for name in ("dtype", "device"):
-        if options[name]:
-            raw["models"] = {
-                role: {**model, name: options[name]}
-                if isinstance(model, dict)
-                else model.model_copy(update={name: options[name]})
-                for role, model in raw["models"].items()
-            }
+        raw["records"] = [{**one, "skip_bad": True} for one in raw.get("records", [])]
+    wanted = {name: options[name] for name in ("dtype", "device") if options[name]}
+    if wanted:
+        raw["models"] = {role: _with(model, wanted) for role, model in raw.get("models", {}).items()}
     if options["score"]:
         if options["score"] not in ("assistant", "all"):
             raise BadInput(f"--score is 'assistant' or 'all', not '{options['score']}'.")
@@ -110,6 +105,15 @@ def _with_options(raw: dict[str, Any], **options: Any) -> dict[str, Any]:
         ]
         raw["attacks"] = [{**one, "score": options["score"]} if "score" in one else one for one in chosen]
     return raw
+
+
+def _with(model: Any, wanted: dict[str, str]) -> Any:
+    """A model, or each of several, with a precision or a device."""
+    if isinstance(model, list):
+        return [_with(one, wanted) for one in model]
+    if isinstance(model, str):
+        model = {"type": model}
+    return {**model, **wanted} if isinstance(model, dict) else model.model_copy(update=wanted)
 
 
 def _print_costs(raw: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import typer
@@ -20,6 +21,8 @@ def purge(
 
     if not (run / "audit.yaml").exists() and not (run / "evidence").exists():
         raise BadInput(f"{run} is not a run's folder (it has neither audit.yaml nor evidence/); nothing was removed.")
+    if not yes and not sys.stdin.isatty():
+        raise BadInput(f"Nobody is there to ask whether {run} may be purged. Say --yes to do it without asking.")
     if not yes and not typer.confirm(f"Remove the evidence and the trained models in {run}?"):
         raise typer.Exit(0)
     store = Store(run)

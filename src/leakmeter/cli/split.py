@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -31,7 +30,7 @@ def split(
     """
     import json
 
-    from leakmeter.records.files import File, write_jsonl
+    from leakmeter.records.files import File, as_row, write_jsonl
     from leakmeter.records.split import split as divide
 
     loaded = File(path=data, skip_bad=skip_bad).read()
@@ -40,12 +39,11 @@ def split(
     stem = data.name.split(".")[0]
     sizes = {}
     for name, records in divided.items():
-        rows = ({"id": r.id, **({"group": r.group} if r.group else {}), **_plain(r.fields)} for r in records)
         path = folder / f"{stem}-{name}.jsonl"
-        write_jsonl(path, rows)
+        write_jsonl(path, map(as_row, records))
         sizes[name] = {"file": str(path), "records": len(records), "groups": len({r.group or r.id for r in records})}
     if as_json:
-        typer.echo(json.dumps({**sizes, "skipped": len(loaded.skipped)}, indent=1))
+        typer.echo(json.dumps({"parts": sizes, "skipped": len(loaded.skipped)}, indent=1))
         return
     for name, size in sizes.items():
         typer.echo(f"{name:<12} {size['records']:>8} records {size['groups']:>8} groups   {size['file']}")
@@ -60,11 +58,7 @@ def _shares(parts: str) -> dict[str, float]:
         try:
             shares[name.strip()] = float(share)
         except ValueError:
-            raise BadInput(f"--parts should look like {DEFAULT}; '{one}' is not NAME=SHARE.") from None
+            name = ""
+        if not name.strip().replace("-", "").replace("_", "").isalnum():
+            raise BadInput(f"--parts should look like {DEFAULT}; '{one}' is not NAME=SHARE.")
     return shares
-
-
-def _plain(fields: Mapping[str, str]) -> dict[str, object]:
-    import json
-
-    return {name: json.loads(value) if name == "messages" else value for name, value in fields.items()}

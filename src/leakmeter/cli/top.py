@@ -9,9 +9,9 @@ import typer
 
 def top(
     run: Path = typer.Argument(..., help="The folder of a finished run."),
-    n: int = typer.Option(20, "-n", help="How many."),
+    n: int = typer.Option(20, "-n", min=1, help="How many."),
     attack: str | None = typer.Option(None, help="By which attack. [default: the one with the highest AUC]"),
-    setting: str = typer.Option("main", help="Which setting of a sweep: setting-0, setting-1, …"),
+    setting: str | None = typer.Option(None, help="Of a sweep: setting-0, setting-1, … [default: the first]"),
     reveal: bool = typer.Option(False, "--reveal", help="Show ids and the beginning of the texts."),
     as_json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
@@ -23,6 +23,7 @@ def top(
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from leakmeter.audit.exposed import exposed
 
@@ -35,5 +36,5 @@ def top(
     for name in shown:
         table.add_column(name, justify="right" if frame.schema[name].is_numeric() else "left")
     for row in frame.select(shown).iter_rows():
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+        table.add_row(*(Text(f"{value:.4g}" if isinstance(value, float) else str(value)) for value in row))
     Console().print(table)

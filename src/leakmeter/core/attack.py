@@ -61,12 +61,12 @@ class Attack(Spec, ABC):
 
     roles: ClassVar[Mapping[str, frozenset[Kind]]] = {}
     """What it asks of whom, checked before anything is loaded. An attack without "target" is blind."""
+    many: ClassVar[frozenset[str]] = frozenset()
+    """The roles in which it takes several models; it tells them apart by the column `model`."""
     rounds: ClassVar[int] = 1
     """2: asked again with what was answered."""
     cross_fits: ClassVar[bool] = False
     """True: `judge` sees the labels of audit rows and promises to score each row without its own."""
-    fields: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Sets of record fields it can work with, any one of which suffices; empty: any record."""
     about: ClassVar[str] = ""
     """One line for `leakmeter list attacks` and the report."""
 
@@ -86,7 +86,11 @@ class Attack(Spec, ABC):
         return self.type + ("(" + ", ".join(f"{k}={v}" for k, v in changed.items()) + ")" if changed else "")
 
     def ask(self, record: Record, answered: Answers) -> Iterable[Ask | Skip]:
-        """The questions about one record. In a second round `answered` holds the first round's answers for it."""
+        """The questions about one record.
+
+        In a second round it is called again, with the first round's answers for the record in `answered`, and yields
+        all its questions: those of the first round that it still wants to read, and the new ones.
+        """
         return ()
 
     @abstractmethod

@@ -3,8 +3,7 @@
 LeakmeterError             shown as one paragraph, never as a traceback
 ├── BadInput               the input or the request cannot be used as it is      exit code 2
 │   └── CannotAnswer       an attack needs a question its model cannot answer
-├── ModelFailed            the model or service failed, after retries            exit code 3
-└── GateFailed             a threshold the user set was passed                   exit code 1
+└── ModelFailed            the model or service failed, after retries            exit code 3
 """
 
 from __future__ import annotations
@@ -28,9 +27,3 @@ class ModelFailed(LeakmeterError):
     """The model or service failed; what was answered before is kept."""
 
     exit_code = 3
-
-
-class GateFailed(LeakmeterError):
-    """A threshold the user set was passed."""
-
-    exit_code = 1

@@ -114,5 +114,3 @@ class Completion(Question):
 
 Kind = type[Question]
 """A kind of question. (Inside a Spec, `type` is a field, so the class needs a name of its own.)"""
-
-KINDS: dict[str, Kind] = {kind.kind: kind for kind in (Likelihood, Completion)}

@@ -90,6 +90,8 @@ def build(kind: str, named: Any) -> Spec:
         named = {"type": named}
     if not isinstance(named, dict) or not isinstance(named.get("type"), str):
         raise BadInput(f"One of {kind} should be a name or a mapping with 'type', got: {named!r}.")
+    if not all(isinstance(key, str) for key in named):
+        raise BadInput(f"'{named['type']}' among {kind}: the names of parameters should be words.")
     from pydantic import ValidationError
 
     cls = find(kind, named["type"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,9 +27,3 @@ class Spec(BaseModel):
     @cached_property
     def key(self) -> str:
         return short(type(self).__name__, self.canonical())
-
-    @classmethod
-    def type_name(cls) -> str:
-        """The name under which a config file knows this class."""
-        default: Any = cls.model_fields["type"].default
-        return str(default)

@@ -21,7 +21,7 @@ from leakmeter.core.errors import ModelFailed
 from leakmeter.core.question import Likelihood
 from leakmeter.models.batching import pack
 from leakmeter.models.network import Network
-from leakmeter.models.rows import Piece, Row, Window, largest_tree, rows
+from leakmeter.models.rows import Piece, Row, Sharing, Window, rows
 from leakmeter.models.tokens import Encoded, Tokens
 
 Floats = NDArray[np.float32]
@@ -77,16 +77,10 @@ def score(network: Network, texts: Texts, window: Window, budget: int) -> Scored
     """Score every text of a block in batches of at most `budget` tokens."""
     counts = texts.counts()
     slots = np.cumsum(counts) - counts
-    work: list[Row] = []
-    begin = 0
-    while begin < len(texts.encoded):
-        end = begin
-        while end < len(texts.encoded) and texts.question[end] == texts.question[begin]:
-            end += 1
-        pieces = [Piece(texts.encoded[k], int(slots[k])) for k in range(begin, end)]
-        shared = len(pieces) > 1 and network.trees
-        work.extend(rows(pieces, window, largest_tree(pieces, budget, network.reach) if shared else 0))
-        begin = end
+    pieces = [Piece(encoded, int(slot)) for encoded, slot in zip(texts.encoded, slots, strict=True)]
+    shared = len(pieces) > 1 and network.trees
+    sharing = Sharing(min(budget, network.largest_tree), network.reach) if shared else None
+    work = list(rows(pieces, window, sharing))
     if not network.shortcut:
         # Whole rows of logits come back: fewer tokens at a time.
         budget = min(budget, max(_CHUNK.get(network.device.type, 2**27) // network.vocabulary, 1))

@@ -30,6 +30,8 @@ class Network:
         reaches = [getattr(config, name, None) for name in _REACHES]
         self.reach: int | None = min((reach for reach in reaches if reach), default=None)
         """How far back some layers look, where they do not see everything."""
+        self.largest_tree: int = min(max(config.hidden_size // 2, 128), 1024)
+        """Where attention, which grows with the tree, costs about a twelfth of the rest."""
         self.seam: int | None = _seam(config)
         self._head = model.get_output_embeddings()
         self._cap: float | None = getattr(config, "final_logit_softcapping", None)

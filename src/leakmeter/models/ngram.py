@@ -40,7 +40,7 @@ class NGram(ModelSpec):
         return frozenset({Likelihood, Completion})
 
     def fingerprint(self) -> str:
-        return short("ngram", str(self.order), str(self.smoothing), file_digest(self._file()))
+        return short("ngram", str(self.version), str(self.order), str(self.smoothing), file_digest(self._file()))
 
     def _file(self) -> Path:
         if not self.path.is_file():

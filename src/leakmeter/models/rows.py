@@ -1,6 +1,7 @@
 """Rows: what goes through a causal model to score texts: one text, one window of a long text, or a tree of texts.
 
-The texts of one question share their context. As a tree of tokens in preorder each shared token is computed once:
+Texts that begin alike, as those of one question do with its context, share their beginning. In a tree of tokens in
+preorder each shared token is computed once:
 
     The phone number of Ada is ─┬─ 555-0143        row:       The phone … is │ 555-0143 │ 555-0199
                                 └─ 555-0199        positions: 0 1 2 3 …      │ k k+1 …  │ k k+1 …
@@ -22,8 +23,8 @@ from leakmeter.models.tokens import Encoded
 
 Ints = NDArray[np.int64]
 
-_LARGEST_TREE = 1024
-"""Attention to a tree costs its size squared; beyond this the prefix is better computed again."""
+_WORTH = 0.25
+"""The share of a text's tokens that stand in a tree already, from which on it joins the tree."""
 
 
 class Piece(NamedTuple):
@@ -63,37 +64,33 @@ class Window:
         return self.limit is None or len(encoded.ids) <= self.limit
 
 
-def rows(pieces: Sequence[Piece], window: Window, tree_limit: int) -> Iterator[Row]:
-    """The rows that score the texts of one question. `tree_limit`: the most tokens in a tree, 0 for no trees."""
-    shareable: list[Piece] = []
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How large trees of texts may be: attention costs their size squared, and at some size more than sharing saves."""
+
+    largest: int
+    reach: int | None = None
+    """How far back the layers look that do not see everything. In a tree they would see other tokens than in a text,
+    unless it is small enough for them to see all of it."""
+
+    def limit(self, length: int = 0) -> int:
+        """How many tokens a row may have that holds a text of this length."""
+        limit = max(self.largest, 2 * length)
+        return limit if self.reach is None else min(limit, self.reach)
+
+
+def rows(pieces: Sequence[Piece], window: Window, sharing: Sharing | None) -> Iterator[Row]:
+    """The rows that score the texts of a block; texts that begin alike share rows."""
+    shared: list[Piece] = []
     for piece in pieces:
         if piece.encoded.start >= len(piece.encoded.ids):
             continue
-        if tree_limit and len(pieces) > 1 and window.holds(piece.encoded):
-            shareable.append(piece)
+        if sharing and window.holds(piece.encoded) and len(piece.encoded.ids) <= sharing.limit(len(piece.encoded.ids)):
+            shared.append(piece)
         else:
             yield from _windows(piece, window)
-    for tree in _trees(shareable, tree_limit):
-        apart = sum(len(piece.encoded.ids) - 1 for piece in tree.pieces)
-        # Little in common: plain rows, whose attention is cheaper.
-        if len(tree.ids) > 0.9 * apart:
-            for piece in tree.pieces:
-                yield from _windows(piece, window)
-        else:
-            yield tree.row()
-
-
-def largest_tree(pieces: Sequence[Piece], budget: int, reach: int | None = None) -> int:
-    """How many tokens a tree of these texts may have; 0 where they should be no tree.
-
-    `reach` is how far back the layers look that do not see everything. In a tree they would see other tokens than in a
-    text, unless it is small enough for them to see all of it.
-    """
-    longest = max(len(piece.encoded.ids) for piece in pieces)
-    largest = max(2 * longest, min(budget, _LARGEST_TREE))
-    if reach is None:
-        return largest
-    return min(largest, reach) if longest <= reach else 0
+    if sharing:
+        yield from _forests(shared, window, sharing)
 
 
 def _windows(piece: Piece, window: Window) -> Iterator[Row]:
@@ -115,32 +112,71 @@ def _row(seen: Ints, ids: Ints, asked: Ints, begin: int, piece: Piece) -> Row:
     return Row(seen, asked - begin - 1, ids[asked], piece.slot + asked - piece.encoded.start)
 
 
-class _Tree:
-    """Texts merged into a tree of tokens in preorder; they come sorted, so each shares a prefix with the last."""
+def _forests(pieces: Sequence[Piece], window: Window, sharing: Sharing) -> Iterator[Row]:
+    forest = _Forest()
+    for group, size in _alike(pieces, sharing):
+        if len(group) == 1:
+            yield from _windows(group[0], window)
+            continue
+        # Several small trees in a row, since rows of one length need no padding.
+        if forest and len(forest) + size > sharing.limit():
+            yield forest.row()
+            forest = _Forest()
+        for piece in group:
+            forest.add(piece)
+    if forest:
+        yield forest.row()
+
+
+def _alike(pieces: Sequence[Piece], sharing: Sharing) -> Iterator[tuple[list[Piece], int]]:
+    """Groups of texts that begin alike, each small enough for one row, with the number of their tokens."""
+    group: list[Piece] = []
+    size = 0
+    for piece in sorted(pieces, key=lambda piece: (piece.encoded.ids, piece.slot)):
+        length = len(piece.encoded.ids) - 1
+        shared = _shared(group[-1].encoded.ids, piece.encoded.ids) if group else 0
+        if group and (shared < _WORTH * length or size + length - shared > sharing.limit(length)):
+            yield group, size
+            group, size, shared = [], 0, 0
+        group.append(piece)
+        size += length - shared
+    if group:
+        yield group, size
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two texts begin with alike, their last ones aside."""
+    most = min(len(one), len(other)) - 1
+    return next((depth for depth in range(most) if one[depth] != other[depth]), most)
+
+
+class _Forest:
+    """Texts as trees of tokens in preorder, one tree after the other, in one row."""
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
-        self.ids: list[int] = []
-        self._ends: list[int] = []
-        self._depths: list[int] = []
+        self._last: Sequence[int] = ()
         self._path: list[int] = []
+        """Where the tokens of the last text stand."""
+        self._ids: list[int] = []
+        self._depths: list[int] = []
+        self._ends: list[int] = []
         self._asked: list[tuple[Ints, Ints, Ints]] = []
 
-    def shares(self, ids: Sequence[int]) -> int:
-        """How many tokens of a text, its last aside, are the last text's too."""
-        most = min(len(self._path), len(ids) - 1)
-        return next((depth for depth in range(most) if self.ids[self._path[depth]] != ids[depth]), most)
+    def __len__(self) -> int:
+        return len(self._ids)
 
-    def add(self, piece: Piece, shared: int) -> None:
+    def add(self, piece: Piece) -> None:
+        """Append a text; of what it has in common with the text before, nothing is repeated."""
         ids, start = piece.encoded
-        size, fresh = len(self.ids), len(ids) - 1 - shared
+        shared = _shared(self._last, ids) if self._last else 0
+        size, fresh = len(self._ids), len(ids) - 1 - shared
         for place in self._path[shared:]:
             self._ends[place] = size
         self._path[shared:] = range(size, size + fresh)
-        self.ids.extend(ids[shared:-1])
+        self._last = ids
+        self._ids.extend(ids[shared:-1])
         self._depths.extend(range(shared, len(ids) - 1))
         self._ends.extend([-1] * fresh)
-        self.pieces.append(piece)
         target = np.asarray(ids[start:], dtype=np.int64)
         source = np.asarray(self._path[start - 1 :], dtype=np.int64)
         self._asked.append((source, target, piece.slot + np.arange(len(target))))
@@ -149,16 +185,4 @@ class _Tree:
         ends = np.asarray(self._ends, dtype=np.int64)
         ends[ends < 0] = len(ends)
         source, target, slot = (np.concatenate(part) for part in zip(*self._asked, strict=True))
-        return Row(np.asarray(self.ids, dtype=np.int64), source, target, slot, np.asarray(self._depths), ends)
-
-
-def _trees(pieces: Sequence[Piece], limit: int) -> Iterator[_Tree]:
-    tree = _Tree()
-    for piece in sorted(pieces, key=lambda piece: (piece.encoded.ids, piece.slot)):
-        shared = tree.shares(piece.encoded.ids)
-        if tree.pieces and len(tree.ids) + len(piece.encoded.ids) - 1 - shared > limit:
-            yield tree
-            tree, shared = _Tree(), 0
-        tree.add(piece, shared)
-    if tree.pieces:
-        yield tree
+        return Row(np.asarray(self._ids, dtype=np.int64), source, target, slot, np.asarray(self._depths), ends)

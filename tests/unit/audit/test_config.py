@@ -84,3 +84,38 @@ def test_a_broken_yaml_file_is_explained(tmp_path: Path, text: str, said: str) -
     path.write_text(text)
     with pytest.raises(BadInput, match=said):
         read_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"models": {"refrence": {"type": "ngram", "path": "x"}}}, "no target"),
+        (
+            {"models": {"target": {"type": "ngram", "path": "x"}, "refrence": {"type": "ngram", "path": "x"}}},
+            "reference'",
+        ),
+        ({"models": {"target": []}}, "has no model"),
+        ({"attacks": ["loss", "loss"]}, "named twice"),
+        ({"attacks": [{"type": "min_k", 1: 2}]}, "should be words"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(raw: dict[str, Any], change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        validated({**raw, **change})
+
+
+@pytest.mark.parametrize("bad", [{1: 2}, {"sweep": {1: [2]}}])
+def test_keys_that_are_not_words_are_refused(raw: dict[str, Any], bad: dict[Any, Any]) -> None:
+    with pytest.raises(BadInput):
+        settings({**raw, **bad})
+
+
+def test_swept_paths_are_meant_from_where_the_file_lies(tmp_path: Path) -> None:
+    path = tmp_path / "audit.yaml"
+    path.write_text("sweep: {models.target.path: [one, two], seed: [1]}\n")
+    assert read_yaml(path)["sweep"]["models.target.path"] == [str(tmp_path / "one"), str(tmp_path / "two")]
+
+
+def test_a_folder_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_yaml(tmp_path)

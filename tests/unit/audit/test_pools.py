@@ -91,3 +91,39 @@ def test_groups_become_ordinals_and_records_without_one_stand_alone(tmp_path: An
     rows = divide(config(tmp_path), records).rows(())
     assert rows.frame["group"].to_list() == [0, 1, 0, 2]
     assert rows.frame.columns == ["record", "group", "split", "population", "member"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("text", "must be a label"), ("member", "not a field"), ("colour", "no record")]
+)
+def test_slices_must_be_labels(tmp_path: Any, name: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        divide(config(tmp_path, slices=(name,)), [record(i, "a", i % 2 == 0) for i in range(8)])
+
+
+def test_a_slice_with_a_value_of_its_own_for_every_record_is_refused(tmp_path: Any) -> None:
+    records = [Record(str(i), {"text": f"t{i}", "email": f"p{i}@example.org"}, member=i % 2 == 0) for i in range(8)]
+    with pytest.raises(BadInput, match="must be a label"):
+        divide(config(tmp_path, slices=("email",)), records)
+
+
+def test_what_a_reference_was_trained_on_cannot_be_audited(tmp_path: Any) -> None:
+    models = {"target": (trained("a"),), "reference": (trained("c"),)}
+    with pytest.raises(BadInput, match="3 records are both"):
+        divide(
+            config(tmp_path, models=models, audit=Select(split=("a", "c"))),
+            [record(i, s) for s in "ac" for i in range(3)],
+        )
+
+
+def test_members_cannot_be_the_population(tmp_path: Any) -> None:
+    records = [record(0, "a", True), record(1, "a", False), record(2, "population", True)]
+    with pytest.raises(BadInput, match="trained on"):
+        divide(config(tmp_path), records)
+
+
+def test_validation_rows_are_told_by_position_and_not_by_id(tmp_path: Any) -> None:
+    """Two files may use the same ids."""
+    records = [Record(str(i), {"text": f"{split} text {i}"}, split=split) for split in "abc" for i in range(10)]
+    pools = divide(config(tmp_path, models={"target": (trained("a", "b", validation=0.2),)}), records)
+    assert pools.counts()["members"] == 16
