@@ -1,7 +1,7 @@
 """Writes the pages that follow from the code (commands, attacks and metrics) and checks every link of the others.
 
-    python docs/build.py            write docs/guide/commands.md and docs/guide/reference.md, check links
-    python docs/build.py --check    change nothing; fail where a page is out of date or a link leads nowhere
+python docs/build.py            write docs/guide/commands.md and docs/guide/reference.md, check links
+python docs/build.py --check    change nothing; fail where a page is out of date or a link leads nowhere
 """
 
 from __future__ import annotations

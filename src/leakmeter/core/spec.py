@@ -24,6 +24,10 @@ class Spec(BaseModel):
         """The one spelling of this spec, with every default written out."""
         return canonical([self.version, self.model_dump(mode="json")])
 
+    def __hash__(self) -> int:
+        """By the key, so that a spec with a list among its parameters can stand in a table too."""
+        return hash(self.key)
+
     @cached_property
     def key(self) -> str:
         return short(type(self).__name__, self.canonical())

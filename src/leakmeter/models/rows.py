@@ -23,7 +23,7 @@ from leakmeter.models.tokens import Encoded
 
 Ints = NDArray[np.int64]
 
-_WORTH = 0.25
+_WORTH = 0.2
 """The share of a text's tokens that stand in a tree already, from which on it joins the tree."""
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from leakmeter.attacks.blind import BagOfWords, Length, ReferenceAlone, ZlibAlone, assign_folds
 from leakmeter.core.attack import Answers
+from leakmeter.core.errors import BadInput
 from leakmeter.core.record import Record
+from leakmeter.core.registry import build
 
 
 def table(texts: list[str], members: list[bool], groups: list[int], population: list[bool] | None = None) -> Any:
@@ -66,12 +68,39 @@ def test_the_population_is_scored_too() -> None:
     assert np.isfinite(scores).all()
 
 
-def test_folds_keep_groups_together_and_balance_members() -> None:
-    group = np.arange(200) // 2
-    member = np.arange(200) < 60
-    fold = assign_folds(group, member, 5, seed=0)
+def test_folds_keep_groups_together_and_are_of_one_size() -> None:
+    group = np.repeat(np.arange(100), np.arange(100) % 4 + 1)
+    fold = assign_folds(group, 5, seed=0)
     assert all(len(set(fold[group == g])) == 1 for g in range(100))
-    assert [int(member[fold == k].sum()) for k in range(5)] == [12] * 5
+    assert np.bincount(fold).tolist() == [50] * 5
+    assert fold.tolist() != assign_folds(group, 5, seed=1).tolist()
+
+
+def test_a_groups_own_labels_do_not_move_its_scores() -> None:
+    texts = words(np.random.default_rng(3), 120, among=80)
+    groups = [i // 3 for i in range(120)]
+    member = [g < 20 for g in groups]
+    before = table(texts, member, groups)
+    for group in (0, 19, 20, 39):
+        mine = np.array(groups) == group
+        after = table(texts, [m != bool(own) for m, own in zip(member, mine, strict=True)], groups)
+        assert (after[mine] == before[mine]).all()
+        assert (after[~mine] != before[~mine]).any()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"folds": 1}, {"buckets": 1}, {"strength": 0}, {"strength": -1}, {"strength": np.nan}, {"strength": np.inf}],
+    ids=str,
+)
+def test_bag_of_words_refuses_parameters_without_a_meaning(wrong: Any) -> None:
+    with pytest.raises(BadInput, match=next(iter(wrong))):
+        build("attacks", {"type": "bag_of_words", **wrong})
+
+
+def test_a_block_without_a_single_word_joins_the_others() -> None:
+    blocks = [BagOfWords().read(Answers([Record("r", {"text": text})])) for text in ("!?", "Dear Ada")]
+    assert pl.concat(blocks)["words"].list.len().to_list() == [0, 2]
 
 
 def test_length_and_compression_come_from_the_text_alone() -> None:

@@ -9,11 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from leakmeter.attacks.blind import ReferenceAlone
 from leakmeter.attacks.likelihood import Loss, Lowercase, MinK, MinKPlus, Zlib
 from leakmeter.attacks.reference import Calibrated, ErrorShift, Ratio, Windows
 from leakmeter.core.attack import Answers
+from leakmeter.core.errors import BadInput
 from leakmeter.core.question import Likelihood
 from leakmeter.core.record import Record
+from leakmeter.core.registry import build
 
 VOCABULARY = 7
 
@@ -271,3 +274,71 @@ def test_calibrated_beats_the_ratio_where_the_reference_is_on_another_scale() ->
     ratio = _auc((features["target"] - features["reference"]).to_numpy(), 1000)
     calibrated = _auc(Calibrated().judge(features, 0).scores["calibrated"].to_numpy(), 1000)
     assert calibrated > ratio + 0.02
+
+
+EVERY = [Loss(), Zlib(), Lowercase(), MinK(), MinKPlus(), Ratio(), Calibrated(), Windows(), ErrorShift()]
+
+
+@pytest.mark.parametrize("attack", [*EVERY, ReferenceAlone()], ids=lambda attack: attack.type)
+def test_a_block_in_which_nothing_is_asked_joins_the_others(attack: Any, texts: Texts) -> None:
+    silent = Record("r", {"messages": '[{"role": "user", "content": "Is anybody there?"}]'})
+    assert list(attack.ask(silent, Answers(()))) == []
+    empty = attack.read(Answers([silent]))
+    asked = texts.answers()
+    frames = {where: frame.with_columns(lowered=pl.lit(0)) for where, frame in asked.frames.items()}
+    full = attack.read(Answers(asked.records, frames))
+    assert empty.is_empty()
+    assert empty.schema == full.schema
+    pl.concat([empty, full])
+
+
+def test_the_windows_of_a_text_are_the_same_in_any_block() -> None:
+    """Where the models are even over a window, the rounding of a neighbour's sums would decide the vote."""
+    texts = Texts([30, 30])
+    tiny = 2.0**-54  # next to the neighbour's sum of 3, shifts of −3, −3 and 6 of these round to 0, 0 and 8
+    logprobs = {"target": [[-0.1] * 30, [-6 * tiny, -6 * tiny, 0.0] * 10]}
+    logprobs["reference"] = [[-0.2] * 30, [-3 * tiny, -3 * tiny, -6 * tiny] * 10]
+    frames = {
+        (role, kind): frame.with_columns(logprob=pl.Series(logprobs[role], dtype=pl.List(pl.Float32)))
+        for (role, kind), frame in texts.answers().frames.items()
+    }
+    alone = {where: frame.filter(pl.col("record") == 1) for where, frame in frames.items()}
+    attack = Windows(smallest=3, largest=3, sizes=1)
+    assert scores(attack, Answers(texts.records, alone), "windows") == [0.0]
+    assert scores(attack, Answers(texts.records, frames), "windows") == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("role", ["target", "reference"])
+@pytest.mark.parametrize("attack", [Windows(), ErrorShift()], ids=lambda attack: attack.type)
+def test_a_probability_of_zero_costs_its_own_record_the_score_and_no_other(attack: Any, role: str) -> None:
+    texts = Texts([30] * 4)
+    before = dict(attack.read(texts.answers()).iter_rows())
+    getattr(texts, role)[1][3, texts.tokens[1][3]] = -np.inf
+    with np.errstate(invalid="ignore"):  # the moments of the test's own distribution
+        answers = texts.answers()
+    assert dict(attack.read(answers).iter_rows()) == {i: before[i] for i in (0, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        *[
+            ({"type": name, "share": share}, "share")
+            for name in ("min_k", "min_k_plus")
+            for share in (0, -1, 5, np.nan)
+        ],
+        ({"type": "windows", "smallest": 0}, "smallest"),
+        ({"type": "windows", "smallest": 41}, "largest"),
+        ({"type": "windows", "smallest": 4, "largest": 3}, "largest"),
+        ({"type": "windows", "sizes": 0}, "sizes"),
+    ],
+    ids=str,
+)
+def test_parameters_without_a_meaning_are_refused_by_name(wrong: Any, field: str) -> None:
+    with pytest.raises(BadInput, match=field + ":"):
+        build("attacks", wrong)
+
+
+def test_windows_of_one_size_are_allowed() -> None:
+    assert Windows(smallest=1, largest=1, sizes=1).window_sizes() == [1]
+    assert MinK(share=1).share == 1

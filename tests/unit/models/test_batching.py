@@ -37,7 +37,7 @@ def opened(path: Path, **settings: Any) -> CausalAnswerer:
     return CausalAnswerer(spec, loading.load(spec.path, spec.dtype, spec.device))
 
 
-QUESTIONS = [Likelihood("", ("Ada lives in Köln " * n,)) for n in range(1, 9)] + [
+QUESTIONS = [Likelihood("", (f"{n} " + "Ada lives in Köln " * n,)) for n in range(1, 9)] + [
     Likelihood("The phone number is ", ("202-555-0143", "202-555-0199", "nothing"))
 ]
 

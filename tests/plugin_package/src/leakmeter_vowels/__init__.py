@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import log
 from typing import Any, ClassVar, Literal
+from zlib import crc32
 
 import numpy as np
 import polars as pl
@@ -55,7 +56,8 @@ class Uniform(ModelSpec):
         yield self
 
     def answer(self, kind: Any, questions: Sequence[Likelihood]) -> Iterator[pl.DataFrame]:
-        rows = [(q, i, len(text)) for q, question in enumerate(questions) for i, text in enumerate(question.texts)]
+        asked = [(q, i, text) for q, question in enumerate(questions) for i, text in enumerate(question.texts)]
+        rows = [(q, i, len(text)) for q, i, text in asked]
         each = -log(self.letters)
         yield pl.DataFrame(
             {
@@ -63,7 +65,7 @@ class Uniform(ModelSpec):
                 "i": [i for _, i, _ in rows],
                 "n_tokens": [n for *_, n in rows],
                 "truncated": [False] * len(rows),
-                "tokens_digest": [n for *_, n in rows],
+                "tokens_digest": [crc32(text.encode()) for *_, text in asked],
                 "logprob": [[each] * n for *_, n in rows],
                 "mean": [[each] * n for *_, n in rows],
                 "deviation": [[0.0] * n for *_, n in rows],
