@@ -7,8 +7,9 @@ PIP = .venv/bin/pip install --quiet --disable-pip-version-check --constraint con
 demo: .venv/ready
 	.venv/bin/leakmeter demo
 
+# One thread to a process: two torch processes with two threads each get in each other's way.
 test: .venv/developer
-	.venv/bin/pytest
+	OMP_NUM_THREADS=1 .venv/bin/pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 check: .venv/developer
 	.venv/bin/ruff format --check .

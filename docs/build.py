@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
-import click
 import typer
 
 from leakmeter.cli.app import app
@@ -21,13 +21,12 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
 
 
 def commands() -> str:
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group)
+    group: Any = typer.main.get_command(app)
     lines = ["# Commands", "", "Written by `make docs` from the command line's own help.", ""]
     for name, command in group.commands.items():
         lines += [f"## leakmeter {name}", "", _paragraphs(command.help or ""), ""]
         for parameter in command.params:
-            flags = ", ".join(parameter.opts) if isinstance(parameter, click.Option) else parameter.name or ""
+            flags = ", ".join(parameter.opts)
             help_text = " ".join((getattr(parameter, "help", None) or "").split())
             if flags != "--help":
                 lines.append(f"- `{flags}`: {help_text}")
