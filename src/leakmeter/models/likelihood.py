@@ -29,7 +29,7 @@ Floats = NDArray[np.float32]
 _FLOOR = -1000.0
 """Logits are cut off this far below the greatest: some models give tokens they never use minus infinity."""
 _CHUNK = {"cpu": 2**23}
-"""Logits at once, enough for a fast product with the output layer; 2^27 elsewhere than on a CPU."""
+"""Logits at once, enough for a fast product with the output layer; 2^26 elsewhere than on a CPU."""
 _SLICE = {"cpu": 2**19}
 """Logits whose moments are taken at once, few enough to stay in a CPU's cache."""
 
@@ -83,7 +83,7 @@ def score(network: Network, texts: Texts, window: Window, budget: int) -> Scored
     work = list(rows(pieces, window, sharing))
     if not network.shortcut:
         # Whole rows of logits come back: fewer tokens at a time.
-        budget = min(budget, max(_CHUNK.get(network.device.type, 2**27) // network.vocabulary, 1))
+        budget = min(budget, max(_CHUNK.get(network.device.type, 2**26) // network.vocabulary, 1))
     scored = Scored.empty(int(counts.sum()))
     for of_trees in (True, False):
         kind = [row for row in work if (row.ends is not None) is of_trees]
@@ -138,7 +138,7 @@ def _score_batch(network: Network, batch: Sequence[Row], scored: Scored) -> None
     slot = np.concatenate([row.slot for row in batch])[order]
     unique, which = np.unique(places[order], return_inverse=True)
     states = states.reshape(-1, states.shape[-1])[torch.from_numpy(unique).to(network.device)]
-    step = max(_CHUNK.get(network.device.type, 2**27) // network.vocabulary, 16)
+    step = max(_CHUNK.get(network.device.type, 2**26) // network.vocabulary, 16)
     for begin in range(0, len(unique), step):
         low, high = np.searchsorted(which, [begin, begin + step])
         asked = torch.from_numpy(np.stack([which[low:high] - begin, target[low:high]])).to(network.device)
@@ -160,7 +160,7 @@ def _moments(logits: Any, row: Any, target: Any) -> Any:
     large mean to cancel against, and the greatest logit is exactly 0.
     """
     sums = torch.empty((3, len(logits)), dtype=torch.float32, device=logits.device)
-    step = max(_SLICE.get(logits.device.type, 2**27) // logits.shape[1], 1)
+    step = max(_SLICE.get(logits.device.type, 2**26) // logits.shape[1], 1)
     scratch = torch.empty_like(logits[:step])
     for begin in range(0, len(logits), step):
         y = logits[begin : begin + step]

@@ -31,7 +31,9 @@ class Tokens:
     """A tokeniser that knows where texts begin, and what to put before them.
 
     `bos`: "auto" puts the beginning-of-sequence token (or, where there is none, the end-of-sequence token) in front
-    of what does not begin with it already; "always" puts it in front of everything; "never" adds nothing.
+    of what does not begin with it already, unless the chat template begins or ends every message with it: then it says
+    nothing about texts, and they are scored worse after it. "always" puts it in front of everything; "never" adds
+    nothing.
     """
 
     def __init__(self, tokenizer: Any, bos: Bos = "auto") -> None:
@@ -44,7 +46,11 @@ class Tokens:
         self.tokenizer = tokenizer
         self.bos = bos
         self.eos_id: int | None = tokenizer.eos_token_id
-        self.bos_id: int | None = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else self.eos_id
+        between = self._delimiters() if bos == "auto" else ()
+        named = ((tokenizer.bos_token, tokenizer.bos_token_id), (tokenizer.eos_token, tokenizer.eos_token_id))
+        found = [number for name, number in named if number is not None and name not in between]
+        self.bos_id: int | None = found[0] if found else None
+        """What stands, or would stand, before a text."""
         self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else (self.eos_id or 0)
         if bos == "always" and self.bos_id is None:
             raise BadInput("bos: always needs a beginning- or end-of-sequence token, and this tokeniser has neither.")
@@ -87,6 +93,18 @@ class Tokens:
         if forced and self.bos_id is not None:
             ids, start = [self.bos_id, *ids], start + 1
         return Encoded(ids, min(max(start, 1), len(ids)))
+
+    def _delimiters(self) -> tuple[str, ...]:
+        """Special tokens that stand at every message of a conversation."""
+        if not getattr(self.tokenizer, "chat_template", None):
+            return ()
+        talk = [{"role": ("user", "assistant")[n % 2], "content": "."} for n in range(3)]
+        try:
+            rendered = str(self.tokenizer.apply_chat_template(talk, tokenize=False))
+        except Exception:  # as below; a template that takes no such conversation tells nothing
+            return ()
+        special = (self.tokenizer.bos_token, self.tokenizer.eos_token)
+        return tuple(name for name in special if name and rendered.count(name) >= len(talk))
 
     def _rendered(self, context: str, text: str) -> tuple[str, str]:
         if getattr(self.tokenizer, "chat_template", None) is None:

@@ -192,7 +192,6 @@ def test_in_bfloat16_a_token_may_move_by_a_tenth_but_not_on_average(
 
     one, other = scored(16), scored(4096)
     apart = (one["logprob"].explode(empty_as_null=False) - other["logprob"].explode(empty_as_null=False)).to_numpy()
-    print(np.abs(apart).max(), apart.mean(), np.abs(apart).mean())
     assert np.abs(apart).max() <= 0.1
     assert abs(apart.mean()) <= 2e-3
     assert scored(16).equals(one)

@@ -81,6 +81,18 @@ def test_without_one_the_end_of_sequence_token_stands_in_and_without_both_the_fi
         Tokens(words, "always")
 
 
+def test_a_token_that_begins_every_message_is_not_put_before_texts() -> None:
+    words = tokenizer()
+    words.chat_template = "{% for m in messages %}<s>{{ m['content'] }}</s>{% endfor %}"
+    tokens = Tokens(words)
+    assert tokens.bos_id is None
+    assert tokens.encode([("", "Ada")])[0].ids == words("Ada", add_special_tokens=False)["input_ids"]
+    assert Tokens(words, "always").encode([("", "Ada")])[0].ids[0] == words.bos_token_id
+    # One that stands once, before the whole conversation, is.
+    words.chat_template = "<s>{% for m in messages %}{{ m['content'] }}</s>{% endfor %}"
+    assert Tokens(words).bos_id == words.bos_token_id
+
+
 def test_a_tokeniser_that_appends_an_end_does_not_get_to() -> None:
     from tokenizers.processors import TemplateProcessing
 
