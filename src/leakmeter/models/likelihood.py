@@ -8,7 +8,7 @@ about go through the output layer, in chunks, so memory does not grow with the v
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,15 @@ from leakmeter.core.errors import ModelFailed
 from leakmeter.core.question import Likelihood
 from leakmeter.models.batching import pack
 from leakmeter.models.network import Network
-from leakmeter.models.rows import Piece, Row, Sharing, Window, rows
+from leakmeter.models.rows import Piece, Row, Sharing, Window, joined, rows
 from leakmeter.models.tokens import Encoded, Tokens
 
 Floats = NDArray[np.float32]
 
 _FLOOR = -1000.0
 """Logits are cut off this far below the greatest: some models give tokens they never use minus infinity."""
+_PADDING = 0.08
+"""The share of padding from which on short rows are put end to end instead."""
 _CHUNK = {"cpu": 2**23}
 """Logits at once, enough for a fast product with the output layer; 2^26 elsewhere than on a CPU."""
 _SLICE = {"cpu": 2**19}
@@ -78,18 +80,34 @@ def score(network: Network, texts: Texts, window: Window, budget: int) -> Scored
     counts = texts.counts()
     slots = np.cumsum(counts) - counts
     pieces = [Piece(encoded, int(slot)) for encoded, slot in zip(texts.encoded, slots, strict=True)]
+    # Beyond its seam a model reads positions otherwise, so only texts within it may stand in one tree.
+    reach = min((reach for reach in (network.reach, network.seam) if reach), default=None)
     shared = len(pieces) > 1 and network.trees
-    sharing = Sharing(min(budget, network.largest_tree), network.reach) if shared else None
-    work = list(rows(pieces, window, sharing))
+    sharing = Sharing(min(budget, network.largest_tree), reach) if shared else None
+    scored = Scored.empty(int(counts.sum()))
+    for batch in _batches(list(rows(pieces, window, sharing)), sharing, network, budget):
+        _score_batch(network, batch, scored)
+    return scored
+
+
+def _batches(work: Sequence[Row], sharing: Sharing | None, network: Network, budget: int) -> Iterator[Sequence[Row]]:
+    """Rows in batches: plain ones first, then the trees."""
     if not network.shortcut:
         # Whole rows of logits come back: fewer tokens at a time.
         budget = min(budget, max(_CHUNK.get(network.device.type, 2**26) // network.vocabulary, 1))
-    scored = Scored.empty(int(counts.sum()))
-    for of_trees in (True, False):
-        kind = [row for row in work if (row.ends is not None) is of_trees]
-        for batch in pack([len(row.ids) for row in kind], budget, network.seam):
-            _score_batch(network, [kind[i] for i in batch], scored)
-    return scored
+    plain = [row for row in work if row.ends is None]
+    trees = [row for row in work if row.ends is not None]
+    for places in pack([len(row.ids) for row in plain], budget, network.seam):
+        batch = [plain[i] for i in places]
+        tokens, width = sum(len(row.ids) for row in batch), len(batch[0].ids)
+        # Where much would be padding, short rows stand better end to end.
+        if sharing and width <= sharing.limit() // 4 and tokens < (1 - _PADDING) * width * len(batch):
+            trees += batch
+        else:
+            yield batch
+    trees = joined(trees, sharing.limit()) if sharing else []
+    for places in pack([len(row.ids) for row in trees], budget, network.seam):
+        yield [trees[i] for i in places]
 
 
 def frame(texts: Texts, scored: Scored, window: Window) -> pl.DataFrame:

@@ -13,7 +13,7 @@ text is never in a row: nobody asks what comes after it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -89,8 +89,49 @@ def rows(pieces: Sequence[Piece], window: Window, sharing: Sharing | None) -> It
             shared.append(piece)
         else:
             yield from _windows(piece, window)
-    if sharing:
-        yield from _forests(shared, window, sharing)
+    for group in _alike(shared, sharing) if sharing else ():
+        if len(group) == 1:
+            yield from _windows(group[0], window)
+        else:
+            yield _tree(group)
+
+
+def joined(rows: Sequence[Row], limit: int) -> list[Row]:
+    """Rows put end to end into rows of at most `limit` tokens, which need less padding. None sees another."""
+    bins: list[list[Row]] = []
+    room: list[int] = []
+    for row in sorted(rows, key=lambda row: -len(row.ids)):
+        # The first of the last bins with room; to look at all of them would take long where there are many.
+        recent = range(max(len(bins) - 64, 0), len(bins))
+        found = next((n for n in recent if room[n] >= len(row.ids)), None)
+        if found is None:
+            bins.append([row])
+            room.append(limit - len(row.ids))
+        else:
+            bins[found].append(row)
+            room[found] -= len(row.ids)
+    return [_end_to_end(parts) for parts in bins]
+
+
+def _end_to_end(parts: Sequence[Row]) -> Row:
+    shifts = np.cumsum([0] + [len(part.ids) for part in parts[:-1]])
+    trees = [part if part.ends is not None else _chain(part) for part in parts]
+    return Row(
+        ids=np.concatenate([part.ids for part in parts]),
+        source=np.concatenate([part.source + shift for part, shift in zip(parts, shifts, strict=True)]),
+        target=np.concatenate([part.target for part in parts]),
+        slot=np.concatenate([part.slot for part in parts]),
+        positions=np.concatenate([tree.positions for tree in trees if tree.positions is not None]),
+        ends=np.concatenate(
+            [tree.ends + shift for tree, shift in zip(trees, shifts, strict=True) if tree.ends is not None]
+        ),
+    )
+
+
+def _chain(row: Row) -> Row:
+    """One text as a tree: each token is the only child of the one before."""
+    length = len(row.ids)
+    return replace(row, positions=np.arange(length), ends=np.full(length, length))
 
 
 def _windows(piece: Piece, window: Window) -> Iterator[Row]:
@@ -112,36 +153,20 @@ def _row(seen: Ints, ids: Ints, asked: Ints, begin: int, piece: Piece) -> Row:
     return Row(seen, asked - begin - 1, ids[asked], piece.slot + asked - piece.encoded.start)
 
 
-def _forests(pieces: Sequence[Piece], window: Window, sharing: Sharing) -> Iterator[Row]:
-    forest = _Forest()
-    for group, size in _alike(pieces, sharing):
-        if len(group) == 1:
-            yield from _windows(group[0], window)
-            continue
-        # Several small trees in a row, since rows of one length need no padding.
-        if forest and len(forest) + size > sharing.limit():
-            yield forest.row()
-            forest = _Forest()
-        for piece in group:
-            forest.add(piece)
-    if forest:
-        yield forest.row()
-
-
-def _alike(pieces: Sequence[Piece], sharing: Sharing) -> Iterator[tuple[list[Piece], int]]:
-    """Groups of texts that begin alike, each small enough for one row, with the number of their tokens."""
+def _alike(pieces: Sequence[Piece], sharing: Sharing) -> Iterator[list[Piece]]:
+    """Groups of texts that begin alike, each small enough for one row."""
     group: list[Piece] = []
     size = 0
     for piece in sorted(pieces, key=lambda piece: (piece.encoded.ids, piece.slot)):
         length = len(piece.encoded.ids) - 1
         shared = _shared(group[-1].encoded.ids, piece.encoded.ids) if group else 0
         if group and (shared < _WORTH * length or size + length - shared > sharing.limit(length)):
-            yield group, size
+            yield group
             group, size, shared = [], 0, 0
         group.append(piece)
         size += length - shared
     if group:
-        yield group, size
+        yield group
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
@@ -150,39 +175,27 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     return next((depth for depth in range(most) if one[depth] != other[depth]), most)
 
 
-class _Forest:
-    """Texts as trees of tokens in preorder, one tree after the other, in one row."""
-
-    def __init__(self) -> None:
-        self._last: Sequence[int] = ()
-        self._path: list[int] = []
-        """Where the tokens of the last text stand."""
-        self._ids: list[int] = []
-        self._depths: list[int] = []
-        self._ends: list[int] = []
-        self._asked: list[tuple[Ints, Ints, Ints]] = []
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def add(self, piece: Piece) -> None:
-        """Append a text; of what it has in common with the text before, nothing is repeated."""
-        ids, start = piece.encoded
-        shared = _shared(self._last, ids) if self._last else 0
-        size, fresh = len(self._ids), len(ids) - 1 - shared
-        for place in self._path[shared:]:
-            self._ends[place] = size
-        self._path[shared:] = range(size, size + fresh)
-        self._last = ids
-        self._ids.extend(ids[shared:-1])
-        self._depths.extend(range(shared, len(ids) - 1))
-        self._ends.extend([-1] * fresh)
-        target = np.asarray(ids[start:], dtype=np.int64)
-        source = np.asarray(self._path[start - 1 :], dtype=np.int64)
-        self._asked.append((source, target, piece.slot + np.arange(len(target))))
-
-    def row(self) -> Row:
-        ends = np.asarray(self._ends, dtype=np.int64)
-        ends[ends < 0] = len(ends)
-        source, target, slot = (np.concatenate(part) for part in zip(*self._asked, strict=True))
-        return Row(np.asarray(self._ids, dtype=np.int64), source, target, slot, np.asarray(self._depths), ends)
+def _tree(group: Sequence[Piece]) -> Row:
+    """Texts in order as one tree of tokens in preorder."""
+    ids: list[int] = []
+    depths: list[int] = []
+    ends: list[int] = []
+    path: list[int] = []  # where the tokens of the last text stand
+    asked: list[tuple[Ints, Ints, Ints]] = []
+    last: Sequence[int] = ()
+    for (text, start), slot in group:
+        shared = _shared(last, text) if last else 0
+        size, fresh = len(ids), len(text) - 1 - shared
+        for place in path[shared:]:
+            ends[place] = size
+        path[shared:] = range(size, size + fresh)
+        ids.extend(text[shared:-1])
+        depths.extend(range(shared, len(text) - 1))
+        ends.extend([-1] * fresh)
+        target = np.asarray(text[start:], dtype=np.int64)
+        asked.append((np.asarray(path[start - 1 :], dtype=np.int64), target, slot + np.arange(len(target))))
+        last = text
+    for place in path:
+        ends[place] = len(ids)
+    source, target, slots = (np.concatenate(part) for part in zip(*asked, strict=True))
+    return Row(np.asarray(ids, dtype=np.int64), source, target, slots, np.asarray(depths), np.asarray(ends))
