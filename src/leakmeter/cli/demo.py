@@ -15,7 +15,7 @@ def demo(
 ) -> None:
     """Invent people and their mail, train a small model on some of it, and measure what it gives away.
 
-    Needs no data, no network and about two minutes. Example: `leakmeter demo`
+    Needs no data, no network and about a minute. Example: `leakmeter demo`
     """
     from leakmeter.audit import verbs
     from leakmeter.audit.demo import config
